@@ -1,0 +1,2 @@
+//! The command line program `matmix`.
+fn main() {}

@@ -1,0 +1,12 @@
+//! Where samples come from and go to.
+//!
+//! [`Samples`] is the set everything else works on. It reads its elements through a [`Source`], so that an
+//! array in memory, a memory-mapped file and a folder of images look the same to a pass.
+
+pub mod atomic;
+pub mod npy;
+mod samples;
+mod source;
+
+pub use samples::Samples;
+pub use source::{Buffer, Chunk, Element, Source};

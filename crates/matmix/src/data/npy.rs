@@ -1,0 +1,410 @@
+//! NumPy's `.npy` format: memory-mapped in, written out.
+//!
+//! `u8`, `f32` and `f64` in this machine's byte order and in C order stay on disk; every other real type and
+//! Fortran order are converted once, in memory.
+
+use std::fs::File;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use memmap2::Mmap;
+
+use super::atomic::write_file;
+use super::source::{Buffer, Chunk, Element, Scalar, Source};
+use crate::error::{Error, Result, sides};
+
+const FORMAT: &str = ".npy file";
+const MAGIC: &[u8] = b"\x93NUMPY";
+
+/// What the header of a `.npy` file says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    /// The element type as NumPy writes it: `<f4`, `|u1`.
+    pub descr: String,
+    /// Whether the first axis varies fastest.
+    pub fortran_order: bool,
+    /// The axes.
+    pub shape: Vec<usize>,
+    /// Where the elements begin, in bytes.
+    pub offset: usize,
+}
+
+impl Header {
+    /// Reads the header at the start of `bytes`; the error says what is wrong with it.
+    pub fn parse(bytes: &[u8]) -> std::result::Result<Self, String> {
+        if bytes.len() < 10 || &bytes[..6] != MAGIC {
+            return Err("it does not begin with \\x93NUMPY".into());
+        }
+        let (start, length): (usize, usize) = match bytes[6] {
+            1 => (10, usize::from(u16::from_le_bytes([bytes[8], bytes[9]]))),
+            2 | 3 if bytes.len() >= 12 => {
+                (12, u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]) as usize)
+            }
+            2 | 3 => return Err("it ends inside the header".into()),
+            version => return Err(format!("its version is {version}; 1 to 3 are known")),
+        };
+        let text = start
+            .checked_add(length)
+            .and_then(|end| bytes.get(start..end))
+            .ok_or_else(|| format!("its header should have {length} bytes, but the file ends before"))?;
+        let text = std::str::from_utf8(text).map_err(|_| "its header is not text".to_string())?;
+        let descr = quoted(after(text, "descr")?)
+            .ok_or("its elements are records; plain numbers are needed")?
+            .to_string();
+        let order = after(text, "fortran_order")?;
+        let fortran_order = match order {
+            o if o.starts_with("True") => true,
+            o if o.starts_with("False") => false,
+            _ => return Err("its header does not say whether the order is Fortran's".into()),
+        };
+        let axes = after(text, "shape")?;
+        let axes = axes
+            .strip_prefix('(')
+            .and_then(|a| a.split_once(')'))
+            .ok_or("the shape in its header is not a tuple")?
+            .0;
+        let mut shape = Vec::new();
+        for axis in axes.split(',').map(str::trim).filter(|a| !a.is_empty()) {
+            let axis = axis.strip_suffix('L').unwrap_or(axis);
+            shape.push(axis.parse().map_err(|_| format!("the axis `{axis}` in its header is no size"))?);
+        }
+        Ok(Header { descr, fortran_order, shape, offset: start + length })
+    }
+
+    /// The number of elements, if it can be counted.
+    pub fn count(&self) -> Option<usize> {
+        self.shape.iter().try_fold(1usize, |n, &axis| n.checked_mul(axis))
+    }
+}
+
+/// What follows `'key':` in the text of a header.
+fn after<'t>(text: &'t str, key: &str) -> std::result::Result<&'t str, String> {
+    for quote in ['\'', '"'] {
+        if let Some((_, rest)) = text.split_once(&format!("{quote}{key}{quote}")) {
+            if let Some(rest) = rest.trim_start().strip_prefix(':') {
+                return Ok(rest.trim_start());
+            }
+        }
+    }
+    Err(format!("its header has no `{key}`"))
+}
+
+fn quoted(text: &str) -> Option<&str> {
+    let quote = text.chars().next().filter(|c| *c == '\'' || *c == '"')?;
+    text[1..].split_once(quote).map(|(inside, _)| inside)
+}
+
+/// An array in memory: what a `.npy` file or a member of an `.npz` archive holds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Array {
+    /// The axes.
+    pub shape: Vec<usize>,
+    /// The elements in C order.
+    pub elements: Elements,
+}
+
+/// The elements of an [`Array`], in the type they are worked on.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Elements {
+    /// From `u1` and `b1`.
+    U8(Vec<u8>),
+    /// From `f4` (and `f2`).
+    F32(Vec<f32>),
+    /// From `f8` and every integer wider than a byte.
+    F64(Vec<f64>),
+}
+
+impl Elements {
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        match self {
+            Elements::U8(x) => x.len(),
+            Elements::F32(x) => x.len(),
+            Elements::F64(x) => x.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Element `i` as a double.
+    pub fn get(&self, i: usize) -> f64 {
+        match self {
+            Elements::U8(x) => f64::from(x[i]),
+            Elements::F32(x) => f64::from(x[i]),
+            Elements::F64(x) => x[i],
+        }
+    }
+}
+
+/// Decodes a whole `.npy` file from memory; the error says what is wrong with it.
+pub fn parse(bytes: &[u8]) -> std::result::Result<Array, String> {
+    let header = Header::parse(bytes)?;
+    let body = body(&header, bytes)?;
+    let elements = decode(&header.descr, body)?;
+    let elements = if header.fortran_order {
+        match elements {
+            Elements::U8(x) => Elements::U8(from_fortran_order(&header.shape, &x)),
+            Elements::F32(x) => Elements::F32(from_fortran_order(&header.shape, &x)),
+            Elements::F64(x) => Elements::F64(from_fortran_order(&header.shape, &x)),
+        }
+    } else {
+        elements
+    };
+    Ok(Array { shape: header.shape, elements })
+}
+
+/// The bytes of the elements, after a check that they are all there.
+fn body<'b>(header: &Header, bytes: &'b [u8]) -> std::result::Result<&'b [u8], String> {
+    let size = element_size(&header.descr)?;
+    let needed = header.count().and_then(|n| n.checked_mul(size)).ok_or("its shape is too large")?;
+    let found = bytes.len() - header.offset;
+    if found < needed {
+        return Err(format!(
+            "its shape {} of {} needs {needed} bytes of data, but {found} are there; the file is cut short",
+            sides(&header.shape),
+            header.descr
+        ));
+    }
+    Ok(&bytes[header.offset..header.offset + needed])
+}
+
+fn element_size(descr: &str) -> std::result::Result<usize, String> {
+    let unknown = || format!("its elements are `{descr}`; real numbers are needed (u1, f4, f8, integers)");
+    let (kind, size) = descr.get(1..2).zip(descr.get(2..)).ok_or_else(unknown)?;
+    match (kind, size) {
+        ("u" | "i" | "b", "1") => Ok(1),
+        ("u" | "i", "2") => Ok(2),
+        ("u" | "i" | "f", "4") => Ok(4),
+        ("u" | "i" | "f", "8") => Ok(8),
+        _ => Err(unknown()),
+    }
+}
+
+fn decode(descr: &str, body: &[u8]) -> std::result::Result<Elements, String> {
+    let big = descr.starts_with('>');
+    macro_rules! numbers {
+        ($type:ty, $to:ty) => {
+            body.chunks_exact(size_of::<$type>())
+                .map(|b| {
+                    let mut bytes = [0; size_of::<$type>()];
+                    bytes.copy_from_slice(b);
+                    (if big { <$type>::from_be_bytes(bytes) } else { <$type>::from_le_bytes(bytes) }) as $to
+                })
+                .collect()
+        };
+    }
+    Ok(match &descr[1..] {
+        "u1" | "b1" => Elements::U8(body.to_vec()),
+        "i1" => Elements::F32(numbers!(i8, f32)),
+        "u2" => Elements::F32(numbers!(u16, f32)),
+        "i2" => Elements::F32(numbers!(i16, f32)),
+        "f4" => Elements::F32(numbers!(f32, f32)),
+        "u4" => Elements::F64(numbers!(u32, f64)),
+        "i4" => Elements::F64(numbers!(i32, f64)),
+        "u8" => Elements::F64(numbers!(u64, f64)),
+        "i8" => Elements::F64(numbers!(i64, f64)),
+        "f8" => Elements::F64(numbers!(f64, f64)),
+        _ => return Err(format!("its elements are `{descr}`; real numbers are needed")),
+    })
+}
+
+/// The same array with the LAST axis varying fastest; also what a MATLAB array needs.
+pub(crate) fn from_fortran_order<T: Copy>(shape: &[usize], x: &[T]) -> Vec<T> {
+    let mut strides = vec![1; shape.len()];
+    for d in 1..shape.len() {
+        strides[d] = strides[d - 1] * shape[d - 1];
+    }
+    let mut index = vec![0; shape.len()];
+    let mut at = 0;
+    let mut out = Vec::with_capacity(x.len());
+    for _ in 0..x.len() {
+        out.push(x[at]);
+        for d in (0..shape.len()).rev() {
+            index[d] += 1;
+            at += strides[d];
+            if index[d] < shape[d] {
+                break;
+            }
+            at -= strides[d] * shape[d];
+            index[d] = 0;
+        }
+    }
+    out
+}
+
+/// A `.npy` file whose elements stay on disk, or a converted copy where they cannot.
+pub(crate) struct MappedNpy {
+    shape: Vec<usize>,
+    len: usize,
+    elements: Stored,
+}
+
+enum Stored {
+    Mapped { map: Mmap, range: Range<usize>, element: Element },
+    Converted(Elements),
+}
+
+impl MappedNpy {
+    /// Maps the file; the first axis counts the samples, the others are the modes.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let map = map_file(path)?;
+        let wrong = |problem: String| Error::format(path, FORMAT, problem);
+        let header = Header::parse(&map).map_err(wrong)?;
+        let body = body(&header, &map).map_err(wrong)?;
+        if header.shape.len() < 2 {
+            return Err(wrong(format!(
+                "its shape is {}; samples need at least two axes, sample × mode 1 (× mode 2 …)",
+                sides(&header.shape)
+            )));
+        }
+        let range = header.offset..header.offset + body.len();
+        let (len, shape) = (header.shape[0], header.shape[1..].to_vec());
+        let native = cfg!(target_endian = "little") && !header.fortran_order;
+        let element = match header.descr.as_str() {
+            "|u1" | "<u1" | "=u1" | "|b1" => Some(Element::U8),
+            "<f4" if bytemuck::try_cast_slice::<u8, f32>(body).is_ok() => Some(Element::F32),
+            "<f8" if bytemuck::try_cast_slice::<u8, f64>(body).is_ok() => Some(Element::F64),
+            _ => None,
+        };
+        let elements = match element.filter(|_| native) {
+            Some(element) => Stored::Mapped { range, element, map },
+            None => Stored::Converted(parse(&map).map_err(wrong)?.elements),
+        };
+        Ok(Self { shape, len, elements })
+    }
+}
+
+impl Source for MappedNpy {
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn element(&self) -> Element {
+        match &self.elements {
+            Stored::Mapped { element, .. } => *element,
+            Stored::Converted(Elements::U8(_)) => Element::U8,
+            Stored::Converted(Elements::F32(_)) => Element::F32,
+            Stored::Converted(Elements::F64(_)) => Element::F64,
+        }
+    }
+
+    fn read<'a>(&'a self, samples: Range<usize>, _: &'a mut Buffer) -> Result<Chunk<'a>> {
+        let size: usize = self.shape.iter().product();
+        let at = samples.start * size..samples.end * size;
+        Ok(match &self.elements {
+            Stored::Mapped { map, range, element } => {
+                let body = &map[range.clone()];
+                match element {
+                    Element::U8 => Chunk::U8(&body[at]),
+                    Element::F32 => Chunk::F32(&bytemuck::cast_slice(body)[at]),
+                    Element::F64 => Chunk::F64(&bytemuck::cast_slice(body)[at]),
+                }
+            }
+            Stored::Converted(Elements::U8(x)) => Chunk::U8(&x[at]),
+            Stored::Converted(Elements::F32(x)) => Chunk::F32(&x[at]),
+            Stored::Converted(Elements::F64(x)) => Chunk::F64(&x[at]),
+        })
+    }
+}
+
+/// Maps a file into memory, read-only.
+pub(crate) fn map_file(path: &Path) -> Result<Mmap> {
+    let file = File::open(path).map_err(|e| Error::io(path, "open", &e))?;
+    let metadata = file.metadata().map_err(|e| Error::io(path, "open", &e))?;
+    if metadata.is_dir() {
+        return Err(Error::Io { path: path.to_owned(), action: "open", message: "it is a folder".into() });
+    }
+    // SAFETY: the map is private to this process and only read. Another process that truncates the file
+    // while it is mapped could end this one (SIGBUS); that is the documented price of not copying.
+    #[allow(unsafe_code)]
+    unsafe { Mmap::map(&file) }.map_err(|e| Error::io(path, "map", &e))
+}
+
+/// Writes an array in C order; the elements come in pieces, so that they need not be in memory at once.
+pub fn write<T: Scalar>(
+    path: impl Into<PathBuf>,
+    shape: &[usize],
+    mut pieces: impl FnMut(&mut dyn FnMut(&[T]) -> std::io::Result<()>) -> std::io::Result<()>,
+) -> Result<()> {
+    let path = path.into();
+    let descr = match T::ELEMENT {
+        Element::U8 => "|u1",
+        Element::F32 => "<f4",
+        Element::F64 => "<f8",
+    };
+    write_file(&path, |out| {
+        out.write_all(&header_bytes(descr, shape))?;
+        pieces(&mut |elements| out.write_all(bytemuck::cast_slice(elements)))
+    })
+}
+
+/// Writes an array that is in memory.
+pub fn write_array<T: Scalar>(path: impl Into<PathBuf>, shape: &[usize], elements: &[T]) -> Result<()> {
+    assert_eq!(elements.len(), shape.iter().product::<usize>(), "as many elements as the shape says");
+    write(path, shape, |put| put(elements))
+}
+
+fn header_bytes(descr: &str, shape: &[usize]) -> Vec<u8> {
+    let axes: Vec<String> = shape.iter().map(|axis| format!("{axis},")).collect();
+    let mut text =
+        format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({}), }}", axes.join(" "));
+    // The elements begin at a multiple of 64 bytes, as NumPy writes them, so that they can be mapped.
+    while (10 + text.len() + 1) % 64 != 0 {
+        text.push(' ');
+    }
+    text.push('\n');
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend([1, 0]);
+    bytes.extend((text.len() as u16).to_le_bytes());
+    bytes.extend(text.as_bytes());
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.npy");
+        let x: Vec<f32> = (0..24).map(|i| i as f32 / 7.0).collect();
+        write_array(&path, &[4, 2, 3], &x).unwrap();
+        let npy = MappedNpy::open(&path).unwrap();
+        assert!(matches!(npy.elements, Stored::Mapped { element: Element::F32, .. }));
+        assert_eq!(npy.read(1..3, &mut Buffer::new()).unwrap(), Chunk::F32(&x[6..18]));
+    }
+
+    #[test]
+    fn fortran_order_and_other_types_are_converted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.npy");
+        // NumPy's np.asfortranarray(np.arange(6, dtype='>i2').reshape(2, 3)).
+        let mut bytes = header_bytes(">i2", &[2, 3]);
+        let at = bytes.windows(5).position(|w| w == b"False").unwrap();
+        bytes[at..at + 5].copy_from_slice(b"True ");
+        for x in [0i16, 3, 1, 4, 2, 5] {
+            bytes.extend(x.to_be_bytes());
+        }
+        std::fs::write(&path, bytes).unwrap();
+        let npy = MappedNpy::open(&path).unwrap();
+        assert_eq!((npy.len(), npy.shape()), (2, &[3][..]));
+        let x = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0];
+        assert_eq!(npy.read(0..2, &mut Buffer::new()).unwrap(), Chunk::F32(&x));
+    }
+
+    #[test]
+    fn a_cut_file_says_how_much_is_missing() {
+        let mut bytes = header_bytes("<f8", &[3, 2]);
+        bytes.extend([0; 40]);
+        let error = parse(&bytes).unwrap_err();
+        assert!(error.contains("needs 48 bytes of data, but 40 are there"), "{error}");
+    }
+}

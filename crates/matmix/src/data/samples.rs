@@ -1,0 +1,328 @@
+//! A set of N samples of one shape, read chunk by chunk.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::npy::MappedNpy;
+use super::source::{Buffer, Chunk, Element, InMemory, Scalar, Source};
+use crate::error::{Error, Result};
+
+/// N samples of one shape: vectors, matrices or tensors of any order.
+///
+/// The elements stay where they are: in a vector, in a slice that belongs to somebody else, in a
+/// memory-mapped file. Scaling, selecting and reshaping are views; nothing is copied until a chunk is read.
+///
+/// ```
+/// use matmix::Samples;
+///
+/// // Four 2×3 matrices.
+/// let samples = Samples::from_vec(&[2, 3], (0..24).map(f64::from).collect::<Vec<_>>())?;
+/// assert_eq!((samples.len(), samples.order()), (4, 2));
+/// # Ok::<(), matmix::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Samples<'a> {
+    source: Arc<dyn Source + 'a>,
+    shape: Vec<usize>,
+    /// How many samples of `shape` one sample of the source holds (1, or its rows when those are the samples).
+    parts: usize,
+    selection: Option<Arc<[usize]>>,
+    scale: f64,
+    weights: Option<Arc<[f64]>>,
+}
+
+impl std::fmt::Debug for Samples<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Samples({} × {} {})", self.len(), crate::error::sides(&self.shape), self.element().name())
+    }
+}
+
+impl<'a> Samples<'a> {
+    /// Samples of `shape` from a vector that holds one after the other in row-major order.
+    pub fn from_vec<T: Scalar + 'a>(shape: &[usize], elements: Vec<T>) -> Result<Self> {
+        Self::in_memory(shape, Cow::Owned(elements))
+    }
+
+    /// Samples of `shape` from a slice, without a copy.
+    pub fn from_slice<T: Scalar>(shape: &[usize], elements: &'a [T]) -> Result<Self> {
+        Self::in_memory(shape, Cow::Borrowed(elements))
+    }
+
+    fn in_memory<T: Scalar + 'a>(shape: &[usize], elements: Cow<'a, [T]>) -> Result<Self> {
+        let size = sample_size(shape)?;
+        if elements.len() % size != 0 {
+            return Err(Error::DataLength { shape: shape.to_vec(), found: elements.len() });
+        }
+        Self::from_source(Arc::new(InMemory::new(shape.to_vec(), elements)))
+    }
+
+    /// Samples from a `.npy` file with the axes sample × mode 1 × mode 2 × …, memory-mapped: `u8`, `f32` and
+    /// `f64` elements stay on disk until a chunk is read.
+    pub fn from_npy(path: impl AsRef<Path>) -> Result<Samples<'static>> {
+        Samples::from_source(Arc::new(MappedNpy::open(path.as_ref())?))
+    }
+
+    /// Samples from any [`Source`].
+    pub fn from_source(source: Arc<dyn Source + 'a>) -> Result<Self> {
+        sample_size(source.shape())?;
+        if source.is_empty() {
+            return Err(Error::EmptySet);
+        }
+        let shape = source.shape().to_vec();
+        Ok(Self { source, shape, parts: 1, selection: None, scale: 1.0, weights: None })
+    }
+
+    /// The same samples, each multiplied by its weight in every sum (as if it were there that many times).
+    pub fn with_weights(mut self, weights: Vec<f64>) -> Result<Self> {
+        if weights.len() != self.len() {
+            return Err(Error::Count { what: "sample weights", expected: self.len(), found: weights.len() });
+        }
+        for (sample, &value) in weights.iter().enumerate() {
+            if !(value.is_finite() && value >= 0.0) {
+                return Err(Error::Weight { sample, value });
+            }
+        }
+        if weights.iter().all(|&w| w == 0.0) {
+            return Err(Error::ZeroWeights);
+        }
+        self.weights = Some(weights.into());
+        Ok(self)
+    }
+
+    /// The same samples with every value multiplied by `factor` when it is read (1/255 for bytes, say).
+    pub fn scaled(mut self, factor: f64) -> Result<Self> {
+        if !(factor.is_finite() && factor != 0.0) {
+            return Err(Error::Option {
+                option: "scale",
+                value: factor.to_string(),
+                expected: "a finite number other than 0",
+            });
+        }
+        self.scale *= factor;
+        Ok(self)
+    }
+
+    /// The samples at these places, in this order.
+    pub fn select(mut self, indices: &[usize]) -> Result<Self> {
+        if indices.is_empty() {
+            return Err(Error::EmptySet);
+        }
+        let len = self.len();
+        if let Some(&index) = indices.iter().find(|&&i| i >= len) {
+            return Err(Error::Index { index, len });
+        }
+        if let Some(weights) = &self.weights {
+            let chosen: Vec<f64> = indices.iter().map(|&i| weights[i]).collect();
+            if chosen.iter().all(|&w| w == 0.0) {
+                return Err(Error::ZeroWeights);
+            }
+            self.weights = Some(chosen.into());
+        }
+        self.selection = Some(indices.iter().map(|&i| self.place(i)).collect());
+        Ok(self)
+    }
+
+    /// The same numbers as samples of another shape with as many elements (flattened, say).
+    pub fn reshaped(mut self, shape: &[usize]) -> Result<Self> {
+        if sample_size(shape)? != self.sample_len() {
+            return Err(Error::DataLength { shape: shape.to_vec(), found: self.sample_len() });
+        }
+        self.shape = shape.to_vec();
+        Ok(self)
+    }
+
+    /// The rows of the matrices (the slices along the first mode) as samples of their own; each row has the
+    /// weight of its sample. Sample n becomes the samples n·p … n·p + p − 1.
+    pub fn rows(mut self) -> Result<Self> {
+        if self.shape.len() < 2 {
+            return Err(Error::Order { what: "splitting samples into rows", expected: 2, found: 1 });
+        }
+        let p = self.shape.remove(0);
+        if let Some(weights) = &self.weights {
+            self.weights = Some(weights.iter().flat_map(|&w| std::iter::repeat_n(w, p)).collect());
+        }
+        if let Some(selection) = &self.selection {
+            self.selection = Some(selection.iter().flat_map(|&n| n * p..(n + 1) * p).collect());
+        }
+        self.parts *= p;
+        Ok(self)
+    }
+
+    /// The number of samples.
+    pub fn len(&self) -> usize {
+        self.selection.as_ref().map_or(self.source.len() * self.parts, |s| s.len())
+    }
+
+    /// Never true: an empty set cannot be made.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The shape of one sample.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// The number of modes: 1 for vectors, 2 for matrices.
+    pub fn order(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// The number of elements of one sample.
+    pub fn sample_len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// The type the elements are stored in.
+    pub fn element(&self) -> Element {
+        self.source.element()
+    }
+
+    /// The factor every stored value is multiplied by when it is read.
+    pub fn scale(&self) -> f64 {
+        self.scale
+    }
+
+    /// The sample weights, if they were given.
+    pub fn weights(&self) -> Option<&[f64]> {
+        self.weights.as_deref()
+    }
+
+    /// The weight of sample `n`: 1 unless weights were given.
+    pub fn weight(&self, n: usize) -> f64 {
+        self.weights.as_ref().map_or(1.0, |w| w[n])
+    }
+
+    /// The sum of the weights: N unless weights were given.
+    pub fn total_weight(&self) -> f64 {
+        self.weights.as_ref().map_or(self.len() as f64, |w| w.iter().sum())
+    }
+
+    /// The number of samples whose weight is positive.
+    pub fn n_effective(&self) -> usize {
+        self.weights.as_ref().map_or(self.len(), |w| w.iter().filter(|&&w| w > 0.0).count())
+    }
+
+    /// Samples `range` as they are stored, NOT yet multiplied by [`scale`](Self::scale).
+    pub fn stored<'b>(&'b self, range: Range<usize>, buffer: &'b mut Buffer) -> Result<Chunk<'b>> {
+        assert!(range.start <= range.end && range.end <= self.len(), "a range within the set");
+        let Some(selection) = &self.selection else {
+            return self.stored_parts(range, buffer);
+        };
+        let places = &selection[range];
+        if places.windows(2).all(|w| w[0] + 1 == w[1]) && !places.is_empty() {
+            return self.stored_parts(places[0]..places[0] + places.len(), buffer);
+        }
+        let mut one = Buffer::new();
+        buffer.clear();
+        for &place in places {
+            buffer.extend(self.stored_parts(place..place + 1, &mut one)?);
+        }
+        Ok(buffer.chunk(self.element()))
+    }
+
+    /// Samples `range` in double precision and scaled: for whatever is not worth a kernel.
+    pub fn to_f64(&self, range: Range<usize>) -> Result<Vec<f64>> {
+        let mut buffer = Buffer::new();
+        let chunk = self.stored(range, &mut buffer)?;
+        Ok((0..chunk.len()).map(|i| chunk.get(i) * self.scale).collect())
+    }
+
+    /// Looks for NaN and infinity in `range`; the message of a failed pass comes from here.
+    pub fn check_finite(&self, range: Range<usize>) -> Result<()> {
+        let mut buffer = Buffer::new();
+        let chunk = self.stored(range.clone(), &mut buffer)?;
+        let size = self.sample_len();
+        for i in 0..chunk.len() {
+            let value = chunk.get(i) * self.scale;
+            if !value.is_finite() {
+                let mut rest = i % size;
+                let mut position = vec![0; self.order()];
+                for (at, &side) in position.iter_mut().zip(&self.shape).rev() {
+                    *at = rest % side;
+                    rest /= side;
+                }
+                return Err(Error::NotFinite { sample: range.start + i / size, position, value });
+            }
+        }
+        Ok(())
+    }
+
+    /// The place of sample `n` in the source, counted in parts.
+    fn place(&self, n: usize) -> usize {
+        self.selection.as_ref().map_or(n, |s| s[n])
+    }
+
+    fn stored_parts<'b>(&'b self, range: Range<usize>, buffer: &'b mut Buffer) -> Result<Chunk<'b>> {
+        if self.parts == 1 {
+            return self.source.read(range, buffer);
+        }
+        let size = self.sample_len();
+        let whole = range.start / self.parts..range.end.div_ceil(self.parts);
+        let first = range.start - whole.start * self.parts;
+        let count = range.len();
+        let chunk = self.source.read(whole, buffer)?;
+        Ok(chunk.slice(first * size..(first + count) * size))
+    }
+}
+
+fn sample_size(shape: &[usize]) -> Result<usize> {
+    let size = shape.iter().try_fold(1usize, |size, &side| size.checked_mul(side));
+    match size {
+        Some(size) if size > 0 && !shape.is_empty() => Ok(size),
+        _ => Err(Error::EmptyShape { shape: shape.to_vec() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn twelve() -> Samples<'static> {
+        Samples::from_vec(&[2, 3], (0..72).map(f64::from).collect::<Vec<_>>()).unwrap()
+    }
+
+    #[test]
+    fn selection_of_a_selection_counts_from_the_first() {
+        let s = twelve().select(&[3, 5, 7]).unwrap().select(&[2, 0]).unwrap();
+        assert_eq!(s.to_f64(0..2).unwrap(), [(42..48), (18..24)].concat_f64());
+    }
+
+    #[test]
+    fn rows_of_selected_samples_are_their_rows() {
+        let s = twelve().select(&[1, 4]).unwrap().rows().unwrap();
+        assert_eq!((s.len(), s.shape()), (4, &[3][..]));
+        assert_eq!(s.to_f64(1..3).unwrap(), [(9..12), (24..27)].concat_f64());
+        let all = twelve().rows().unwrap();
+        assert_eq!(all.to_f64(3..6).unwrap(), [(9..18)].concat_f64());
+    }
+
+    #[test]
+    fn rows_inherit_the_weight_of_their_sample() {
+        let s = twelve().with_weights((0..12).map(f64::from).collect()).unwrap().rows().unwrap();
+        assert_eq!(&s.weights().unwrap()[2..6], &[1.0, 1.0, 2.0, 2.0]);
+    }
+
+    #[test]
+    fn a_nan_is_found_with_its_place() {
+        let mut x = vec![0f32; 24];
+        x[6 + 4] = f32::NAN;
+        let s = Samples::from_vec(&[2, 3], x).unwrap();
+        match s.check_finite(0..4) {
+            Err(Error::NotFinite { sample: 1, position, .. }) => assert_eq!(position, [1, 1]),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    trait ConcatF64 {
+        fn concat_f64(&self) -> Vec<f64>;
+    }
+
+    impl<const N: usize> ConcatF64 for [Range<i32>; N] {
+        fn concat_f64(&self) -> Vec<f64> {
+            self.iter().flat_map(|r| r.clone().map(f64::from)).collect()
+        }
+    }
+}

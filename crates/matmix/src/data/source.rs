@@ -1,0 +1,206 @@
+//! The seam between a pass and whatever holds the samples.
+
+use std::ops::Range;
+
+use crate::error::Result;
+
+/// The element types that are worked on as they are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Element {
+    /// Bytes, as grey images are stored; contracted in single precision.
+    U8,
+    /// Single precision.
+    F32,
+    /// Double precision.
+    F64,
+}
+
+impl Element {
+    /// `u8`, `f32` or `f64`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Element::U8 => "u8",
+            Element::F32 => "f32",
+            Element::F64 => "f64",
+        }
+    }
+
+    /// Bytes per element.
+    pub fn size(self) -> usize {
+        match self {
+            Element::U8 => 1,
+            Element::F32 => 4,
+            Element::F64 => 8,
+        }
+    }
+}
+
+/// A run of samples as a source holds them: sample after sample, each in row-major order.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Chunk<'a> {
+    /// Bytes.
+    U8(&'a [u8]),
+    /// Single precision.
+    F32(&'a [f32]),
+    /// Double precision.
+    F64(&'a [f64]),
+}
+
+impl<'a> Chunk<'a> {
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        match self {
+            Chunk::U8(x) => x.len(),
+            Chunk::F32(x) => x.len(),
+            Chunk::F64(x) => x.len(),
+        }
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The elements of `range`.
+    pub fn slice(self, range: Range<usize>) -> Chunk<'a> {
+        match self {
+            Chunk::U8(x) => Chunk::U8(&x[range]),
+            Chunk::F32(x) => Chunk::F32(&x[range]),
+            Chunk::F64(x) => Chunk::F64(&x[range]),
+        }
+    }
+
+    /// Element `index` as a double.
+    pub fn get(&self, index: usize) -> f64 {
+        match self {
+            Chunk::U8(x) => f64::from(x[index]),
+            Chunk::F32(x) => f64::from(x[index]),
+            Chunk::F64(x) => x[index],
+        }
+    }
+}
+
+/// Room for a source that has to copy or decode what it returns; one per thread, reused from chunk to chunk.
+#[derive(Debug, Default, Clone)]
+pub struct Buffer {
+    /// Room for bytes.
+    pub u8: Vec<u8>,
+    /// Room for single precision.
+    pub f32: Vec<f32>,
+    /// Room for double precision.
+    pub f64: Vec<f64>,
+}
+
+impl Buffer {
+    /// An empty buffer.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.u8.clear();
+        self.f32.clear();
+        self.f64.clear();
+    }
+
+    pub(crate) fn extend(&mut self, chunk: Chunk<'_>) {
+        match chunk {
+            Chunk::U8(x) => self.u8.extend_from_slice(x),
+            Chunk::F32(x) => self.f32.extend_from_slice(x),
+            Chunk::F64(x) => self.f64.extend_from_slice(x),
+        }
+    }
+
+    pub(crate) fn chunk(&self, element: Element) -> Chunk<'_> {
+        match element {
+            Element::U8 => Chunk::U8(&self.u8),
+            Element::F32 => Chunk::F32(&self.f32),
+            Element::F64 => Chunk::F64(&self.f64),
+        }
+    }
+}
+
+/// Something that holds samples of one shape and hands out runs of them.
+///
+/// A source that already holds the elements in memory (or maps them) returns a borrow of itself and leaves
+/// the buffer alone; one that has to decode fills the buffer and returns a borrow of that.
+pub trait Source: Send + Sync {
+    /// The shape of one sample: one side per mode.
+    fn shape(&self) -> &[usize];
+
+    /// The number of samples.
+    fn len(&self) -> usize;
+
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The element type of the chunks.
+    fn element(&self) -> Element;
+
+    /// Samples `range.start` to `range.end`, which the caller keeps within `0..len()`.
+    fn read<'a>(&'a self, range: Range<usize>, buffer: &'a mut Buffer) -> Result<Chunk<'a>>;
+}
+
+/// Samples in memory, owned or borrowed.
+pub(crate) struct InMemory<'a, T: Clone> {
+    shape: Vec<usize>,
+    elements: std::borrow::Cow<'a, [T]>,
+}
+
+impl<'a, T: Clone> InMemory<'a, T> {
+    /// The caller has checked that the length is a multiple of the sample size.
+    pub(crate) fn new(shape: Vec<usize>, elements: std::borrow::Cow<'a, [T]>) -> Self {
+        Self { shape, elements }
+    }
+}
+
+/// An element type that can stand in a [`Chunk`].
+pub trait Scalar: bytemuck::Pod + Send + Sync {
+    /// Which of the three it is.
+    const ELEMENT: Element;
+
+    /// The elements as a chunk.
+    fn chunk(elements: &[Self]) -> Chunk<'_>;
+}
+
+impl Scalar for u8 {
+    const ELEMENT: Element = Element::U8;
+    fn chunk(elements: &[Self]) -> Chunk<'_> {
+        Chunk::U8(elements)
+    }
+}
+
+impl Scalar for f32 {
+    const ELEMENT: Element = Element::F32;
+    fn chunk(elements: &[Self]) -> Chunk<'_> {
+        Chunk::F32(elements)
+    }
+}
+
+impl Scalar for f64 {
+    const ELEMENT: Element = Element::F64;
+    fn chunk(elements: &[Self]) -> Chunk<'_> {
+        Chunk::F64(elements)
+    }
+}
+
+impl<T: Scalar> Source for InMemory<'_, T> {
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn len(&self) -> usize {
+        self.elements.len() / self.shape.iter().product::<usize>()
+    }
+
+    fn element(&self) -> Element {
+        T::ELEMENT
+    }
+
+    fn read<'a>(&'a self, range: Range<usize>, _: &'a mut Buffer) -> Result<Chunk<'a>> {
+        let size: usize = self.shape.iter().product();
+        Ok(T::chunk(&self.elements[range.start * size..range.end * size]))
+    }
+}

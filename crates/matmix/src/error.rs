@@ -1,0 +1,206 @@
+//! The one error type of the library.
+//!
+//! Variants carry facts, so that a caller can compare them with `assert_eq!`; messages say what was found,
+//! where, and what would have been right.
+
+use std::path::{Path, PathBuf};
+
+/// Whatever data, options or files can cause. Nothing that a user can do makes the library panic.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A set without samples was given where at least one is needed.
+    #[error("the set has no samples; at least one is needed")]
+    EmptySet,
+
+    /// A sample shape without modes or with an empty side.
+    #[error("a sample of shape {} holds nothing; every side must be at least 1", sides(.shape))]
+    EmptyShape {
+        /// The shape that was given.
+        shape: Vec<usize>,
+    },
+
+    /// The number of elements is not a multiple of the sample size.
+    #[error("{found} numbers do not divide into samples of shape {} ({} numbers each)", sides(.shape), .shape.iter().product::<usize>())]
+    DataLength {
+        /// The shape of one sample.
+        shape: Vec<usize>,
+        /// How many numbers were given.
+        found: usize,
+    },
+
+    /// NaN or infinity in the data.
+    #[error("sample {sample} holds {value} at position {position:?}; every value must be finite")]
+    NotFinite {
+        /// Which sample, counted from 0.
+        sample: usize,
+        /// Where in the sample, one index per mode, counted from 0.
+        position: Vec<usize>,
+        /// What stands there.
+        value: f64,
+    },
+
+    /// Values so large that their squares leave the range of the numbers.
+    #[error("sample {sample} is too large to be squared in double precision; scale the data down")]
+    Overflow {
+        /// Which sample, counted from 0.
+        sample: usize,
+    },
+
+    /// The samples have another shape than the model or the other set.
+    #[error("the samples have shape {}, but {} is needed here", sides(.found), sides(.expected))]
+    ShapeMismatch {
+        /// The shape that is needed.
+        expected: Vec<usize>,
+        /// The shape that was given.
+        found: Vec<usize>,
+    },
+
+    /// More components than samples.
+    #[error("{components} components cannot be fitted to {samples} samples (of positive weight); use at most {samples}")]
+    TooManyComponents {
+        /// The number of components asked for.
+        components: usize,
+        /// The number of samples with positive weight.
+        samples: usize,
+    },
+
+    /// One rank per mode is needed.
+    #[error("{ranks} rank(s) given for samples of order {order}; give one per mode, or a single one for all modes")]
+    RankCount {
+        /// How many ranks were given.
+        ranks: usize,
+        /// The order of the samples.
+        order: usize,
+    },
+
+    /// A rank outside 1..=side.
+    #[error("rank {rank} of mode {mode} does not fit its side of {side}; it must be between 1 and {side}")]
+    Rank {
+        /// The mode, counted from 1 as in the mathematics.
+        mode: usize,
+        /// The rank asked for.
+        rank: usize,
+        /// The side of the samples in that mode.
+        side: usize,
+    },
+
+    /// An option outside its range.
+    #[error("option `{option}` is {value}; it must be {expected}")]
+    Option {
+        /// The option's name.
+        option: &'static str,
+        /// The value given.
+        value: String,
+        /// What would be right.
+        expected: &'static str,
+    },
+
+    /// The number of sample weights or labels differs from the number of samples.
+    #[error("{found} {what} for {expected} samples; exactly one per sample is needed")]
+    Count {
+        /// What was counted: "sample weights", "labels".
+        what: &'static str,
+        /// The number of samples.
+        expected: usize,
+        /// How many were given.
+        found: usize,
+    },
+
+    /// A sample weight that is negative or not finite.
+    #[error("the weight of sample {sample} is {value}; weights must be finite and not negative")]
+    Weight {
+        /// Which sample, counted from 0.
+        sample: usize,
+        /// Its weight.
+        value: f64,
+    },
+
+    /// All sample weights are zero.
+    #[error("all sample weights are zero; at least one must be positive")]
+    ZeroWeights,
+
+    /// A sample index beyond the end of the set.
+    #[error("sample {index} was asked for, but the set has {len} (0 to {})", .len.saturating_sub(1))]
+    Index {
+        /// The index asked for.
+        index: usize,
+        /// The size of the set.
+        len: usize,
+    },
+
+    /// Something that exists only for samples of one order.
+    #[error("{what} needs samples of order {expected}, but these have order {found}")]
+    Order {
+        /// What was asked for.
+        what: &'static str,
+        /// The order it needs.
+        expected: usize,
+        /// The order of the samples.
+        found: usize,
+    },
+
+    /// Model parameters that describe no model.
+    #[error("these parameters are not a model: {problem}")]
+    Model {
+        /// What is wrong with them.
+        problem: String,
+    },
+
+    /// No preset of this name.
+    #[error("there is no model named `{name}`; choose one of {}", crate::preset::Preset::names().join(", "))]
+    UnknownPreset {
+        /// The name that was given.
+        name: String,
+    },
+
+    /// A P×P matrix was asked for that would not be reasonable to hold.
+    #[error("a dense covariance of {size}×{size} was asked for; the limit is {limit}×{limit}")]
+    TooLarge {
+        /// The size asked for.
+        size: usize,
+        /// The largest that is made.
+        limit: usize,
+    },
+
+    /// The operating system refused.
+    #[error("{}: cannot {action}: {message}", .path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What was tried: "open", "read", "write".
+        action: &'static str,
+        /// What the system said.
+        message: String,
+    },
+
+    /// A file that is not what its name or place says it is.
+    #[error("{}: not a readable {format}: {problem}", .path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// The format expected: ".npy file", "model file".
+        format: &'static str,
+        /// What was found, and what would be right.
+        problem: String,
+    },
+}
+
+/// The library's results.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    pub(crate) fn io(path: &Path, action: &'static str, error: &std::io::Error) -> Self {
+        Error::Io { path: path.to_owned(), action, message: error.to_string() }
+    }
+
+    pub(crate) fn format(path: &Path, format: &'static str, problem: impl Into<String>) -> Self {
+        Error::Format { path: path.to_owned(), format, problem: problem.into() }
+    }
+}
+
+/// `28×28`, the way a shape is written everywhere.
+pub fn sides(shape: &[usize]) -> String {
+    let sides: Vec<String> = shape.iter().map(usize::to_string).collect();
+    if sides.is_empty() { "()".into() } else { sides.join("×") }
+}
