@@ -24,6 +24,8 @@ const FORMAT: &str = "image";
 const ENDINGS: [&str; 10] = ["png", "jpg", "jpeg", "pgm", "ppm", "pnm", "pbm", "bmp", "tif", "tiff"];
 /// How deep sub-folders are followed: links that lead in a circle end here.
 const DEPTH: usize = 8;
+/// No image of more pixels is read (11,585×11,585): a broken header must not ask for all the memory there is.
+pub(super) const PIXELS: usize = 1 << 27;
 
 /// The images of a folder in the order of their paths, those that `options` chooses.
 pub(crate) fn open(folder: &Path, given: Option<&Labels>, options: &OpenOptions) -> Result<Found> {
@@ -46,7 +48,7 @@ pub(crate) fn open(folder: &Path, given: Option<&Labels>, options: &OpenOptions)
     }
     // Whatever is not wanted need not be looked at.
     let mut labels = labels;
-    if let Some(chosen) = choose(files.len(), labels.as_ref(), options)? {
+    if let Some(chosen) = choose(&folder.to_string_lossy(), files.len(), labels.as_ref(), options)? {
         files = chosen.iter().map(|&i| std::mem::take(&mut files[i])).collect();
         labels = labels.map(|l| l.select(&chosen)).transpose()?.map(Labels::without_empty_classes);
     }
@@ -59,6 +61,8 @@ pub(crate) fn open(folder: &Path, given: Option<&Labels>, options: &OpenOptions)
     };
     let shape = if options.colour { vec![rows, columns, 3] } else { vec![rows, columns] };
     let images = Images { files, shape, resize: options.resize.is_some() };
+    // What a header says is believed once an image of that size has really come out of a file.
+    images.decode_one(&images.files[0])?;
     let bytes = images.files.len().checked_mul(images.sample_len());
     let samples = match bytes {
         Some(bytes) if bytes as u64 <= options.memory_budget => {
@@ -90,12 +94,13 @@ impl Images {
         let failures: Vec<Error> = files
             .par_iter()
             .zip(out.par_chunks_exact_mut(size))
-            .filter_map(|(file, out)| self.decode_one(file, out).err())
+            .filter_map(|(file, out)| self.decode_one(file).map(|bytes| out.copy_from_slice(&bytes)).err())
             .collect();
         failures.into_iter().next().map_or(Ok(()), Err)
     }
 
-    fn decode_one(&self, file: &Path, out: &mut [u8]) -> Result<()> {
+    /// The bytes of one image, as many as a sample has.
+    fn decode_one(&self, file: &Path) -> Result<Vec<u8>> {
         let image = reader(file)?.decode().map_err(|e| unreadable(file, &e))?;
         let (rows, columns) = (self.shape[0], self.shape[1]);
         let colour = self.shape.len() == 3;
@@ -110,21 +115,14 @@ impl Images {
         } else {
             image
         };
-        let bytes = image.as_bytes();
-        if bytes.len() != out.len() {
+        let (now_rows, now_columns) = (image.height() as usize, image.width() as usize);
+        if (now_rows, now_columns) != (rows, columns) {
             // Somebody has replaced the file since its header was read.
-            return Err(Error::format(
-                file,
-                FORMAT,
-                format!(
-                    "it is now {}×{} pixels, but {rows}×{columns} a moment ago",
-                    image.height(),
-                    image.width()
-                ),
-            ));
+            let problem =
+                format!("it is now {now_rows}×{now_columns} pixels, but {rows}×{columns} a moment ago");
+            return Err(Error::format(file, FORMAT, problem));
         }
-        out.copy_from_slice(bytes);
-        Ok(())
+        Ok(image.into_bytes())
     }
 }
 
@@ -216,10 +214,15 @@ fn sizes(files: &[PathBuf]) -> Result<Vec<(usize, usize)>> {
         .par_iter()
         .map(|file| {
             let (width, height) = reader(file)?.into_dimensions().map_err(|e| unreadable(file, &e))?;
-            if width == 0 || height == 0 {
-                return Err(Error::format(file, FORMAT, format!("it has {height}×{width} pixels")));
+            let (rows, columns) = (height as usize, width as usize);
+            match rows.checked_mul(columns) {
+                Some(1..=PIXELS) => Ok((rows, columns)),
+                _ => Err(Error::format(
+                    file,
+                    FORMAT,
+                    format!("its header says {rows}×{columns} pixels; between 1 and {PIXELS} are possible"),
+                )),
             }
-            Ok((height as usize, width as usize))
         })
         .collect();
     sizes.into_iter().collect()

@@ -252,25 +252,9 @@ impl Source for Idx {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use std::io::Write;
-
+mod tests {
     use super::*;
-
-    /// An IDX file.
-    pub(crate) fn idx(element: u8, shape: &[u32], body: &[u8]) -> Vec<u8> {
-        let mut bytes = vec![0, 0, element, shape.len() as u8];
-        shape.iter().for_each(|axis| bytes.extend(axis.to_be_bytes()));
-        bytes.extend(body);
-        bytes
-    }
-
-    /// A gzip file.
-    pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
-        let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-        out.write_all(bytes).unwrap();
-        out.finish().unwrap()
-    }
+    use crate::data::made::{gzip, idx};
 
     #[test]
     fn other_element_types_are_converted() {

@@ -183,6 +183,7 @@ fn texts(header: &Header, bytes: &[u8]) -> std::result::Result<Option<Vec<String
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::made::npy_bytes;
 
     #[test]
     fn names_are_sorted_by_number_or_by_letter() {
@@ -222,18 +223,11 @@ mod tests {
         npy::write_array(&path, &[3, 1], &[7f32, 11.0, 7.0]).unwrap();
         assert_eq!(Labels::read(&path), Ok(expected.clone()));
         // np.array(["7", "11", "7"]) and the same as bytes.
-        let header = |descr: &str| {
-            let text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': (3,), }}\n");
-            let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-            bytes.extend((text.len() as u16).to_le_bytes());
-            bytes.extend(text.as_bytes());
-            bytes
-        };
         let texts = [['7', '\0'], ['1', '1'], ['7', '\0']];
         let wide: Vec<u8> = texts.iter().flatten().flat_map(|&c| u32::from(c).to_le_bytes()).collect();
-        assert_eq!(file("u.npy", &[header("<U2"), wide.clone()].concat()), Ok(expected.clone()));
-        assert_eq!(file("s.npy", &[header("|S2"), b"7\x0011\x37\x00".to_vec()].concat()), Ok(expected));
-        let cut = file("c.npy", &[header("<U2"), wide[..9].to_vec()].concat()).unwrap_err().to_string();
+        assert_eq!(file("u.npy", &npy_bytes("<U2", "3,", &wide)), Ok(expected.clone()));
+        assert_eq!(file("s.npy", &npy_bytes("|S2", "3,", b"7\x0011\x37\x00")), Ok(expected));
+        let cut = file("c.npy", &npy_bytes("<U2", "3,", &wide[..9])).unwrap_err().to_string();
         assert!(
             cut.ends_with("c.npy: not a readable label file: it needs 24 bytes of data, but 9 are there"),
             "{cut}"

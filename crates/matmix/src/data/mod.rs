@@ -9,6 +9,9 @@ mod digits;
 mod folder;
 mod idx;
 mod labels;
+#[cfg(test)]
+#[path = "../../tests/made/mod.rs"]
+mod made;
 mod mat;
 pub mod npy;
 mod npz;
@@ -16,8 +19,6 @@ mod open;
 mod samples;
 mod source;
 mod spec;
-#[cfg(test)]
-mod tests;
 
 pub use digits::digits;
 pub use labels::Labels;

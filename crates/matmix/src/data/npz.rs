@@ -149,34 +149,11 @@ fn is_label_of(name: &str, samples: &str, entries: &[Entry]) -> bool {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use std::io::Write;
-
-    use zip::write::SimpleFileOptions;
-    use zip::{CompressionMethod, ZipWriter};
+mod tests {
+    use zip::CompressionMethod;
 
     use super::*;
-
-    /// A `.npy` file in memory.
-    pub(crate) fn npy_bytes(descr: &str, shape: &str, body: &[u8]) -> Vec<u8> {
-        let text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({shape}), }}\n");
-        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-        bytes.extend((text.len() as u16).to_le_bytes());
-        bytes.extend(text.as_bytes());
-        bytes.extend(body);
-        bytes
-    }
-
-    /// An archive as np.savez_compressed (or np.savez) makes it.
-    pub(crate) fn npz(method: CompressionMethod, members: &[(&str, Vec<u8>)]) -> Vec<u8> {
-        let mut out = ZipWriter::new(Cursor::new(Vec::new()));
-        for (name, bytes) in members {
-            let options = SimpleFileOptions::default().compression_method(method);
-            out.start_file(*name, options).unwrap();
-            out.write_all(bytes).unwrap();
-        }
-        out.finish().unwrap().into_inner()
-    }
+    use crate::data::made::{npy_bytes, npz};
 
     fn keras() -> Vec<u8> {
         npz(

@@ -61,9 +61,12 @@ impl OpenOptions {
             }
         }
         if let Some((rows, columns)) = self.resize {
-            // 65,535 is as far as JPEG goes; a typing error should not ask for a terabyte.
-            if !(1..=65_535).contains(&rows) || !(1..=65_535).contains(&columns) {
-                return wrong("resize", sides(&[rows, columns]), "sides between 1 and 65535, such as 64x64");
+            if !rows.checked_mul(columns).is_some_and(|pixels| (1..=folder::PIXELS).contains(&pixels)) {
+                return wrong(
+                    "resize",
+                    sides(&[rows, columns]),
+                    "sides of at least 1 and no more than 2^27 pixels",
+                );
             }
         }
         if self.limit == Some(0) {
@@ -167,7 +170,7 @@ fn open_one(spec: &str, options: &OpenOptions) -> Result<DataSet> {
         if let Some(labels) = &labels {
             labels.check_count(samples.len()).map_err(|e| about_labels(e, options))?;
         }
-        if let Some(chosen) = choose(samples.len(), labels.as_ref(), options)? {
+        if let Some(chosen) = choose(spec, samples.len(), labels.as_ref(), options)? {
             samples = samples.select(&chosen)?;
             labels = labels.map(|l| l.select(&chosen)).transpose()?.map(Labels::without_empty_classes);
         }
@@ -199,6 +202,7 @@ fn about_labels(error: Error, options: &OpenOptions) -> Error {
 
 /// Which samples `options` asks for, in terms of places in the whole set; none if all of them.
 pub(super) fn choose(
+    name: &str,
     len: usize,
     labels: Option<&Labels>,
     options: &OpenOptions,
@@ -212,15 +216,19 @@ pub(super) fn choose(
         None => (0..len).collect(),
     };
     if !options.exclude.is_empty() {
-        let wrong = |value: String, expected| Error::Option { option: "exclude", value, expected };
-        let first = options.exclude[0].clone();
-        let labels = labels.ok_or_else(|| wrong(first, "left out: these samples have no labels"))?;
+        let wrong = |problem: String| Error::Data { name: name.to_string(), problem };
+        let labels = labels.ok_or_else(|| {
+            wrong(
+                "its samples have no labels, so that none can be left out by label; give some with --labels"
+                    .into(),
+            )
+        })?;
         let mut out = vec![false; labels.names.len()];
         for name in &options.exclude {
             let class = labels.names.iter().position(|n| n == name).ok_or_else(|| {
                 let some: Vec<&str> = labels.names.iter().take(12).map(String::as_str).collect();
                 let more = if labels.names.len() > some.len() { ", …" } else { "" };
-                wrong(format!("`{name}`, but the labels are {}{more}", some.join(", ")), "one of the labels")
+                wrong(format!("no sample has the label `{name}`; the labels are {}{more}", some.join(", ")))
             })?;
             out[class] = true;
         }

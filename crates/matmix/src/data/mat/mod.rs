@@ -5,7 +5,7 @@
 
 mod reader;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 
 use std::path::Path;
 
