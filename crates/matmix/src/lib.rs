@@ -2,6 +2,7 @@
 pub mod data;
 pub mod error;
 pub mod linalg;
+pub mod picture;
 pub mod preset;
 
 pub use data::Samples;
