@@ -86,6 +86,10 @@ fn fuzz(name: &str, original: &[u8], count: usize, allowed: impl Fn(usize) -> us
     let mut valid = 0;
     for round in 0..count {
         let bytes = mutated(original, &mut rng);
+        // A new file each time: overwriting one waits for the disk on some file systems.
+        if round > 0 {
+            std::fs::remove_file(&path).unwrap();
+        }
         std::fs::write(&path, &bytes).unwrap();
         LARGEST.store(0, Ordering::Relaxed);
         let result = open(spec.to_str().unwrap(), &OpenOptions::default());

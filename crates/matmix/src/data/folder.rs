@@ -3,7 +3,7 @@
 //! All headers are read first, so that a picture of another size is found before anything is decoded. Small sets
 //! are decoded once; a set larger than the budget is decoded again whenever a chunk of it is read.
 //!
-//! Every image becomes bytes. Colour turns grey by the luma of Rec. 709; transparency is dropped. Images of 16 bits
+//! Every image becomes bytes, turned upright where a camera noted how it was held (EXIF). Colour turns grey by the luma of Rec. 709; transparency is dropped. Images of 16 bits
 //! per channel (and floating-point TIFF, clipped to 0 … 1) are rounded to 8 bits: whoever needs the finer steps
 //! stores a `.npy` file.
 
@@ -11,7 +11,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use image::{DynamicImage, ImageReader, imageops::FilterType};
+use image::imageops::FilterType;
+use image::metadata::Orientation;
+use image::{DynamicImage, ImageDecoder, ImageReader, Limits};
 use rayon::prelude::*;
 
 use super::labels::Labels;
@@ -22,15 +24,13 @@ use crate::error::{Error, Result};
 
 const FORMAT: &str = "image";
 const ENDINGS: [&str; 10] = ["png", "jpg", "jpeg", "pgm", "ppm", "pnm", "pbm", "bmp", "tif", "tiff"];
-/// How deep sub-folders are followed: links that lead in a circle end here.
-const DEPTH: usize = 8;
 /// No image of more pixels is read (11,585×11,585): a broken header must not ask for all the memory there is.
 pub(super) const PIXELS: usize = 1 << 27;
 
 /// The images of a folder in the order of their paths, those that `options` chooses.
 pub(crate) fn open(folder: &Path, given: Option<&Labels>, options: &OpenOptions) -> Result<Found> {
     let mut files = Vec::new();
-    collect(folder, 0, &mut files)?;
+    collect(folder, &mut Vec::new(), &mut files)?;
     files.sort();
     if files.is_empty() {
         return Err(Error::data(
@@ -101,7 +101,11 @@ impl Images {
 
     /// The bytes of one image, as many as a sample has.
     fn decode_one(&self, file: &Path) -> Result<Vec<u8>> {
-        let image = reader(file)?.decode().map_err(|e| unreadable(file, &e))?;
+        let (decoder, orientation) = decoder(file)?;
+        let size = decoder.total_bytes();
+        let decoded = Limits::default().reserve(size).and_then(|()| DynamicImage::from_decoder(decoder));
+        let mut image = decoded.map_err(|e| unreadable(file, &e))?;
+        image.apply_orientation(orientation);
         let (rows, columns) = (self.shape[0], self.shape[1]);
         let colour = self.shape.len() == 3;
         // Grey first: resizing one channel is cheaper than three.
@@ -147,8 +151,15 @@ impl Source for Images {
     }
 }
 
-fn collect(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<()> {
+/// The images in `folder` and below; `above` are the folders that lead here, without links.
+fn collect(folder: &Path, above: &mut Vec<PathBuf>, files: &mut Vec<PathBuf>) -> Result<()> {
     let io = |e: &std::io::Error| Error::io(folder, "read", e);
+    let real = folder.canonicalize().map_err(|e| io(&e))?;
+    if above.contains(&real) {
+        // A link that leads back up would bring the same images again and again.
+        return Ok(());
+    }
+    above.push(real);
     for entry in std::fs::read_dir(folder).map_err(|e| io(&e))? {
         let path = entry.map_err(|e| io(&e))?.path();
         // Hidden files are thumbnails and the droppings of other systems.
@@ -156,13 +167,12 @@ fn collect(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<()> 
             continue;
         }
         if path.is_dir() {
-            if depth < DEPTH {
-                collect(&path, depth + 1, files)?;
-            }
+            collect(&path, above, files)?;
         } else if is_image(&path) {
             files.push(path);
         }
     }
+    above.pop();
     Ok(())
 }
 
@@ -198,10 +208,15 @@ fn labels(folder: &Path, files: &[PathBuf]) -> Result<Option<Labels>> {
     }
 }
 
-fn reader(file: &Path) -> Result<ImageReader<std::io::BufReader<std::fs::File>>> {
+/// Reads the header: a decoder, and how the camera was held.
+fn decoder(file: &Path) -> Result<(impl ImageDecoder, Orientation)> {
     let reader = ImageReader::open(file).map_err(|e| Error::io(file, "open", &e))?;
     // What is in the file counts, not what it is called.
-    reader.with_guessed_format().map_err(|e| Error::io(file, "read", &e))
+    let reader = reader.with_guessed_format().map_err(|e| Error::io(file, "read", &e))?;
+    let mut decoder = reader.into_decoder().map_err(|e| unreadable(file, &e))?;
+    // A picture with a broken note about its orientation is still a picture.
+    let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+    Ok((decoder, orientation))
 }
 
 fn unreadable(file: &Path, error: &image::ImageError) -> Error {
@@ -213,8 +228,15 @@ fn sizes(files: &[PathBuf]) -> Result<Vec<(usize, usize)>> {
     let sizes: Vec<Result<(usize, usize)>> = files
         .par_iter()
         .map(|file| {
-            let (width, height) = reader(file)?.into_dimensions().map_err(|e| unreadable(file, &e))?;
-            let (rows, columns) = (height as usize, width as usize);
+            let (decoder, orientation) = decoder(file)?;
+            let (width, height) = decoder.dimensions();
+            let (rows, columns) = match orientation {
+                Orientation::Rotate90
+                | Orientation::Rotate270
+                | Orientation::Rotate90FlipH
+                | Orientation::Rotate270FlipH => (width as usize, height as usize),
+                _ => (height as usize, width as usize),
+            };
             match rows.checked_mul(columns) {
                 Some(1..=PIXELS) => Ok((rows, columns)),
                 _ => Err(Error::format(
@@ -313,6 +335,30 @@ mod tests {
         assert_eq!(colour.to_f64(0..1).unwrap(), [255.0, 0.0, 0.0, 0.0, 255.0, 0.0]);
         let grey = open(folder.path(), None, &OpenOptions::default()).unwrap().samples;
         assert_eq!(grey.to_f64(0..1).unwrap(), [54.0, 182.0]);
+    }
+
+    #[test]
+    fn a_photograph_is_turned_upright() {
+        use image::ImageEncoder;
+        let folder = tempfile::tempdir().unwrap();
+        // A TIFF header and one entry: tag 0x0112, orientation, is the short number 6, a quarter turn clockwise.
+        let exif = b"II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0";
+        let file = std::fs::File::create(folder.path().join("a.png")).unwrap();
+        let mut encoder = image::codecs::png::PngEncoder::new(file);
+        encoder.set_exif_metadata(exif.to_vec()).unwrap();
+        encoder.write_image(&[1, 2, 3, 4, 5, 6], 3, 2, image::ExtendedColorType::L8).unwrap();
+        let samples = open(folder.path(), None, &OpenOptions::default()).unwrap().samples;
+        assert_eq!(samples.shape(), [3, 2]);
+        assert_eq!(samples.to_f64(0..1).unwrap(), [4.0, 1.0, 5.0, 2.0, 6.0, 3.0]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_that_leads_back_up_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        grey(folder.path().join("a/1.png"), 2, 2, 0);
+        std::os::unix::fs::symlink(folder.path(), folder.path().join("a/up")).unwrap();
+        assert_eq!(open(folder.path(), None, &OpenOptions::default()).unwrap().samples.len(), 1);
     }
 
     #[test]

@@ -60,14 +60,14 @@ impl OpenOptions {
                 return wrong("shape", sides(shape), "sides of at least 1, such as 28x28");
             }
         }
-        if let Some((rows, columns)) = self.resize {
-            if !rows.checked_mul(columns).is_some_and(|pixels| (1..=folder::PIXELS).contains(&pixels)) {
-                return wrong(
-                    "resize",
-                    sides(&[rows, columns]),
-                    "sides of at least 1 and no more than 2^27 pixels",
-                );
-            }
+        if let Some((rows, columns)) = self.resize
+            && !rows.checked_mul(columns).is_some_and(|pixels| (1..=folder::PIXELS).contains(&pixels))
+        {
+            return wrong(
+                "resize",
+                sides(&[rows, columns]),
+                "sides of at least 1 and no more than 2^27 pixels",
+            );
         }
         if self.limit == Some(0) {
             return wrong("limit", "0".into(), "at least 1");
