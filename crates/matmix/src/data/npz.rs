@@ -25,6 +25,13 @@ struct Entry {
     header: Header,
 }
 
+/// The arrays of an archive, and those that are no plain arrays (objects, records) with the reason.
+#[derive(Default)]
+struct Contents {
+    entries: Vec<Entry>,
+    skipped: Vec<(String, String)>,
+}
+
 /// The samples of an archive (`wanted`, or the array that looks like samples) and, if asked for, its labels.
 pub(crate) fn open(path: &Path, wanted: Option<&str>, find_labels: bool) -> Result<Found> {
     let map = map_file(path)?;
@@ -34,12 +41,12 @@ pub(crate) fn open(path: &Path, wanted: Option<&str>, find_labels: bool) -> Resu
 fn read(bytes: &[u8], wanted: Option<&str>, find_labels: bool) -> Problem<Found> {
     let mut archive = ZipArchive::new(Cursor::new(bytes))
         .map_err(|e| format!("it is no zip archive, or one that was cut short: {e}"))?;
-    let entries = entries(&mut archive)?;
-    let chosen = choose(&entries, wanted)?;
+    let contents = contents(&mut archive)?;
+    let (entries, chosen) = (&contents.entries, choose(&contents, wanted)?);
     let array = npy::parse(&unpack(&mut archive, chosen)?).map_err(|e| within(chosen, &e))?;
     let samples =
         array.elements.into_samples(&array.shape[1..]).map_err(|e| within(chosen, &e.to_string()))?;
-    let labels = match entries.iter().find(|e| find_labels && is_label_of(&e.name, &chosen.name, &entries)) {
+    let labels = match entries.iter().find(|e| find_labels && is_label_of(&e.name, &chosen.name, entries)) {
         Some(entry) => {
             let labels = Labels::from_npy(&unpack(&mut archive, entry)?).map_err(|e| within(entry, &e))?;
             labels.check_count(samples.len()).map_err(|e| within(entry, &e.to_string()))?;
@@ -55,8 +62,8 @@ fn within(entry: &Entry, problem: &str) -> String {
 }
 
 /// The headers of all arrays; members that are no `.npy` files are passed over.
-fn entries(archive: &mut ZipArchive<Cursor<&[u8]>>) -> Problem<Vec<Entry>> {
-    let mut entries = Vec::new();
+fn contents(archive: &mut ZipArchive<Cursor<&[u8]>>) -> Problem<Contents> {
+    let mut contents = Contents::default();
     for index in 0..archive.len() {
         let mut member = archive.by_index(index).map_err(|e| format!("its member {index}: {e}"))?;
         let Some(name) = member.name().ok().and_then(|n| n.strip_suffix(".npy").map(str::to_string)) else {
@@ -66,10 +73,12 @@ fn entries(archive: &mut ZipArchive<Cursor<&[u8]>>) -> Problem<Vec<Entry>> {
         let mut start = Vec::new();
         let read = member.by_ref().take(4096).read_to_end(&mut start);
         read.map_err(|e| format!("its array `{name}` cannot be unpacked: {e}"))?;
-        let header = Header::parse(&start).map_err(|e| format!("in its array `{name}`: {e}"))?;
-        entries.push(Entry { index, name, header });
+        match Header::parse(&start) {
+            Ok(header) => contents.entries.push(Entry { index, name, header }),
+            Err(problem) => contents.skipped.push((name, problem)),
+        }
     }
-    Ok(entries)
+    Ok(contents)
 }
 
 /// The bytes of a member. What the archive claims about its size is not believed: the vector grows with what
@@ -96,12 +105,13 @@ fn text_size(descr: &str) -> Option<usize> {
     descr.get(2..)?.parse::<usize>().ok()?.checked_mul(unit)
 }
 
-fn choose<'e>(entries: &'e [Entry], wanted: Option<&str>) -> Problem<&'e Entry> {
+fn choose<'e>(contents: &'e Contents, wanted: Option<&str>) -> Problem<&'e Entry> {
+    let entries = &contents.entries;
     let listed = || {
-        let list: Vec<String> = entries
-            .iter()
-            .map(|e| format!("`{}` ({} {})", e.name, sides(&e.header.shape), e.header.descr))
-            .collect();
+        let plain =
+            entries.iter().map(|e| format!("`{}` ({} {})", e.name, sides(&e.header.shape), e.header.descr));
+        let other = contents.skipped.iter().map(|(name, problem)| format!("`{name}` ({problem})"));
+        let list: Vec<String> = plain.chain(other).collect();
         if list.is_empty() { "nothing".to_string() } else { list.join(", ") }
     };
     let could_be = |e: &&Entry| e.header.shape.len() >= 2 && npy::element_size(&e.header.descr).is_ok();
@@ -180,6 +190,8 @@ mod tests {
             &[
                 ("labels.npy", npy_bytes("<U1", "2,", &[b'a', 0, 0, 0, b'b', 0, 0, 0])),
                 ("arr_0.npy", npy_bytes("|u1", "2, 3", &[1; 6])),
+                // Records, which are no reason not to read the others.
+                ("log.npy", b"\x93NUMPY\x01\0\x20\0{'descr': [('a', '<i4')], }     \n".to_vec()),
             ],
         );
         let found = read(&vectors, None, true).unwrap();
@@ -207,6 +219,7 @@ mod tests {
         is(problem(&member("x.npy", npy_bytes("<c16", "2, 2", &[0; 64])), None), "`x` (2×2 <c16)");
         is(problem(&member("x.npy", npy_bytes("<f8", "1099511627776, 4096", &[0; 64])), None), "cut short");
         is(problem(&member("a.txt", vec![]), None), "it holds nothing");
+        is(problem(&member("x.npy", b"no array".to_vec()), None), "it holds `x` (it does not begin with");
         let labels = npz(
             CompressionMethod::Deflated,
             &[("x.npy", npy_bytes("|u1", "2, 2", &[1; 4])), ("y.npy", npy_bytes("|u1", "3,", &[1; 3]))],
