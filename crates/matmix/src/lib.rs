@@ -6,6 +6,7 @@ mod infer;
 pub mod linalg;
 pub mod model;
 pub mod pass;
+pub mod picture;
 pub mod preset;
 
 pub use data::{Model, ModelFile, Samples};
