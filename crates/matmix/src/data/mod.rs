@@ -5,9 +5,6 @@
 //! of whatever a person names.
 
 pub mod atomic;
-<<<<<<< HEAD
-mod model_file;
-=======
 mod digits;
 mod folder;
 mod idx;
@@ -16,25 +13,19 @@ mod labels;
 #[path = "../../tests/made/mod.rs"]
 mod made;
 mod mat;
->>>>>>> formats
+mod model_file;
 pub mod npy;
 mod npz;
 mod open;
 mod samples;
 mod source;
-<<<<<<< HEAD
-pub(crate) mod tensors;
-
-pub use model_file::{Model, ModelFile};
-pub use samples::Samples;
-pub use source::{Buffer, Chunk, Element, Scalar, Source};
-=======
 mod spec;
+pub(crate) mod tensors;
 
 pub use digits::digits;
 pub use labels::Labels;
+pub use model_file::{Model, ModelFile};
 pub use open::{DataSet, OpenOptions, open};
 pub use samples::Samples;
-pub use source::{Buffer, Chunk, Element, Source};
+pub use source::{Buffer, Chunk, Element, Scalar, Source};
 pub use spec::{parse_range, parse_resize, parse_scale, parse_shape};
->>>>>>> formats
