@@ -1,6 +1,7 @@
 //! Mixtures of bilateral probabilistic PCA for samples that are matrices or tensors.
 pub mod data;
 pub mod error;
+mod fisher;
 pub mod fit;
 mod infer;
 pub mod linalg;
@@ -8,6 +9,7 @@ pub mod model;
 pub mod pass;
 pub mod picture;
 pub mod preset;
+mod recognize;
 
 pub use data::{Model, ModelFile, Samples};
 pub use error::{Error, Result};
@@ -19,4 +21,5 @@ pub use infer::{Projection, Reconstruction};
 pub use linalg::Matrix;
 pub use model::{Component, Criteria, Drawn, LowRank, Mixture};
 pub use pass::Precision;
-pub use preset::Preset;
+pub use preset::{Preset, PresetFit};
+pub use recognize::{Distance, Neighbour, Recognition, Recognizer};
