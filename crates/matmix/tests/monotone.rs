@@ -18,7 +18,10 @@ fn check(fit: &Fit, what: &str) {
     assert!((fit.model.weights().iter().sum::<f64>() - 1.0).abs() < 1e-9, "{what}");
     for c in fit.model.components() {
         assert!(c.noise_variance() > 0.0, "{what}");
-        assert!(c.mean().iter().all(|x| x.is_finite()) && c.loadings().iter().all(|u| u.is_finite()), "{what}");
+        assert!(
+            c.mean().iter().all(|x| x.is_finite()) && c.loadings().iter().all(|u| u.is_finite()),
+            "{what}"
+        );
     }
 }
 
@@ -26,8 +29,10 @@ fn normals(rng: &mut ChaCha8Rng, n: usize, scale: f64) -> Vec<f64> {
     (0..n).map(|_| scale * rng.sample::<f64, _>(StandardNormal)).collect()
 }
 
-/// Name, shape, rank, K and numbers of each ugly set.
-fn ugly(seed: u64) -> Vec<(&'static str, Vec<usize>, Vec<usize>, usize, Vec<f64>)> {
+/// Name, shape, rank, K and numbers.
+type Ugly = (&'static str, Vec<usize>, Vec<usize>, usize, Vec<f64>);
+
+fn ugly(seed: u64) -> Vec<Ugly> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut sets = Vec::new();
     sets.push(("constant samples", vec![4, 3], vec![2, 2], 2, vec![3.5; 20 * 12]));
@@ -64,8 +69,15 @@ fn never_falls_on_ugly_data() {
             let samples = Samples::from_slice(&shape, &data).unwrap();
             for start in [Start::KMeans, Start::Random] {
                 let what = format!("{what}, seed {seed}, {start:?}");
-                let options =
-                    FitOptions { components, rank: rank.clone(), start, max_iter: 40, tol: 0.0, seed, ..FitOptions::default() };
+                let options = FitOptions {
+                    components,
+                    rank: rank.clone(),
+                    start,
+                    max_iter: 40,
+                    tol: 0.0,
+                    seed,
+                    ..FitOptions::default()
+                };
                 let fitted = fit(&samples, &options).unwrap_or_else(|e| panic!("{what}: {e}"));
                 assert_eq!(fitted.n_iterations(), 40, "{what}");
                 check(&fitted, &what);
@@ -104,8 +116,15 @@ fn never_falls_or_fails_in_the_hardest_setting() {
     for seed in 0..20 {
         for start in [Start::KMeans, Start::Random] {
             let what = format!("seed {seed}, {start:?}");
-            let options =
-                FitOptions { components: 10, rank: vec![10, 10], start, max_iter: 25, tol: 0.0, seed, ..FitOptions::default() };
+            let options = FitOptions {
+                components: 10,
+                rank: vec![10, 10],
+                start,
+                max_iter: 25,
+                tol: 0.0,
+                seed,
+                ..FitOptions::default()
+            };
             let fitted = fit(&samples, &options).unwrap_or_else(|e| panic!("{what}: {e}"));
             // Single precision: what cancels is judged more kindly than in double.
             for pair in fitted.history.log_likelihood.windows(2) {
@@ -120,7 +139,10 @@ fn never_falls_or_fails_in_the_hardest_setting() {
             let scored = fitted.model.score(&samples).unwrap();
             assert!((scored - fitted.log_likelihood()).abs() < 1e-6 * scored.abs(), "{what}: {scored}");
             let error = fitted.model.reconstruction_error(&samples).unwrap();
-            assert!((error - fitted.reconstruction_error()).abs() < 1e-4 * error.max(1e-3), "{what}: {error}");
+            assert!(
+                (error - fitted.reconstruction_error()).abs() < 1e-4 * error.max(1e-3),
+                "{what}: {error}"
+            );
             let assigned: u64 = fitted.assigned.iter().sum();
             assert_eq!(assigned, 250, "{what}");
         }
@@ -134,7 +156,8 @@ fn a_dead_component_is_reseeded_and_reported() {
     let mut data = normals(&mut rng, 200 * 12, 1.0);
     data[..100 * 12].iter_mut().for_each(|x| *x += 9.0);
     let samples = Samples::from_slice(&[4, 3], &data).unwrap();
-    let good = fit(&samples, &FitOptions { components: 1, rank: vec![2, 2], max_iter: 5, ..FitOptions::default() });
+    let good =
+        fit(&samples, &FitOptions { components: 1, rank: vec![2, 2], max_iter: 5, ..FitOptions::default() });
     let good = good.unwrap().model.components()[0].clone();
     let far = matmix::Component::new(&[4, 3], vec![1e4; 12], good.loadings().to_vec(), 1.0).unwrap();
     let start = matmix::Mixture::new(&[4, 3], vec![0.4, 0.3, 0.3], vec![good, far.clone(), far]).unwrap();
@@ -170,7 +193,8 @@ fn the_gradient_vanishes_at_convergence() {
     let mut data = normals(&mut rng, 80 * 6, 1.0);
     data[..40 * 6].iter_mut().enumerate().for_each(|(i, x)| *x = *x * (1.0 + (i % 3) as f64) + 4.0);
     let samples = Samples::from_slice(&[3, 2], &data).unwrap();
-    let options = FitOptions { components: 2, rank: vec![1, 1], max_iter: 20_000, tol: 1e-15, ..FitOptions::default() };
+    let options =
+        FitOptions { components: 2, rank: vec![1, 1], max_iter: 20_000, tol: 1e-15, ..FitOptions::default() };
     let fitted = fit(&samples, &options).unwrap();
     let model = &fitted.model;
     let likelihood = |m: &Mixture| m.score(&samples).unwrap();

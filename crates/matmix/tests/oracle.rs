@@ -130,7 +130,8 @@ fn criteria_are_the_textbook_ones() {
     assert_eq!(model.n_parameters() as f64, m);
     let criteria = model.evaluate(&samples).unwrap();
     let total: f64 = model.score_samples(&samples).unwrap().iter().sum();
-    let entropy: f64 = model.responsibilities(&samples).unwrap().iter().filter(|g| **g > 0.0).map(|g| -g * g.ln()).sum();
+    let entropy: f64 =
+        model.responsibilities(&samples).unwrap().iter().filter(|g| **g > 0.0).map(|g| -g * g.ln()).sum();
     let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-9 * b.abs(), "{a} instead of {b}");
     close(criteria.log_likelihood, total);
     close(criteria.aic, -2.0 * total + 2.0 * m);

@@ -10,7 +10,9 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
 
 fn times(a: &Rows, b: &Rows) -> Rows {
-    (0..a.len()).map(|i| (0..b[0].len()).map(|j| (0..b.len()).map(|l| a[i][l] * b[l][j]).sum()).collect()).collect()
+    (0..a.len())
+        .map(|i| (0..b[0].len()).map(|j| (0..b.len()).map(|l| a[i][l] * b[l][j]).sum()).collect())
+        .collect()
 }
 
 fn transpose(a: &Rows) -> Rows {
@@ -71,7 +73,8 @@ fn iterate(x: &[Rows], parts: &mut [Naive]) {
         let (nr, nc) = (ll.len(), rr.len());
         let noise = part.noise;
         // (a)
-        let scaled = |g: &Rows, by: f64, ridge: f64| combine(g, &identity(g.len()), |g, i| by * g + ridge * i);
+        let scaled =
+            |g: &Rows, by: f64, ridge: f64| combine(g, &identity(g.len()), |g, i| by * g + ridge * i);
         let times_scalar = |a: Rows, f: f64| combine(&a, &a, |x, _| f * x);
         let t = inverse(&scaled(&ll, trace(&times(&rr, &part.s)), noise * trace(&part.s)));
         let t = times_scalar(t, nc as f64 * noise);
@@ -120,7 +123,8 @@ fn iterate(x: &[Rows], parts: &mut [Naive]) {
             let d = combine(&x[i], &mean, |x, m| x - m);
             let b = &cores[k][i];
             a = combine(&a, &times(&times(&d, &part.r), &transpose(b)), |a, y| a + gamma[i][k] * y);
-            let second = combine(&times(&times(b, &rr), &transpose(b)), t, |y, t| y + t * trace(&times(s, &rr)));
+            let second =
+                combine(&times(&times(b, &rr), &transpose(b)), t, |y, t| y + t * trace(&times(s, &rr)));
             h = combine(&h, &second, |h, y| h + gamma[i][k] * y);
         }
         let l = times(&a, &inverse(&h));
@@ -131,7 +135,8 @@ fn iterate(x: &[Rows], parts: &mut [Naive]) {
             let d = combine(&x[i], &mean, |x, m| x - m);
             let b = &cores[k][i];
             a = combine(&a, &times(&times(&transpose(&d), &l), b), |a, y| a + gamma[i][k] * y);
-            let second = combine(&times(&times(&transpose(b), &ll), b), s, |y, s| y + s * trace(&times(t, &ll)));
+            let second =
+                combine(&times(&times(&transpose(b), &ll), b), s, |y, s| y + s * trace(&times(t, &ll)));
             h = combine(&h, &second, |h, y| h + gamma[i][k] * y);
         }
         let r = times(&a, &inverse(&h));
@@ -141,11 +146,20 @@ fn iterate(x: &[Rows], parts: &mut [Naive]) {
         for i in 0..n {
             let d = combine(&x[i], &mean, |x, m| x - m);
             let b = &cores[k][i];
-            let second = combine(&times(&times(&transpose(b), &ll), b), s, |y, s| y + s * trace(&times(t, &ll)));
+            let second =
+                combine(&times(&times(&transpose(b), &ll), b), s, |y, s| y + s * trace(&times(t, &ll)));
             let cross = trace(&times(&times(&times(&r, &transpose(b)), &transpose(&l)), &d));
-            noise += gamma[i][k] * (trace(&times(&transpose(&d), &d)) - 2.0 * cross + trace(&times(&second, &rr)));
+            noise +=
+                gamma[i][k] * (trace(&times(&transpose(&d), &d)) - 2.0 * cross + trace(&times(&second, &rr)));
         }
-        *part = Naive { weight: total / n as f64, m: mean, l, r, s: s.clone(), noise: noise / ((p * q) as f64 * total) };
+        *part = Naive {
+            weight: total / n as f64,
+            m: mean,
+            l,
+            r,
+            s: s.clone(),
+            noise: noise / ((p * q) as f64 * total),
+        };
     }
 }
 
@@ -174,7 +188,8 @@ fn planted() -> (Mixture, Vec<f64>) {
 #[test]
 fn equals_the_naive_implementation_after_1_3_and_10_iterations() {
     let (start, data) = planted();
-    let x: Vec<Rows> = data.chunks_exact(20).map(|x| x.chunks_exact(4).map(<[f64]>::to_vec).collect()).collect();
+    let x: Vec<Rows> =
+        data.chunks_exact(20).map(|x| x.chunks_exact(4).map(<[f64]>::to_vec).collect()).collect();
     let mut naive: Vec<Naive> = start
         .components()
         .iter()
@@ -208,7 +223,10 @@ fn equals_the_naive_implementation_after_1_3_and_10_iterations() {
         assert_eq!(fitted.n_iterations(), iterations);
         for (k, (part, found)) in naive.iter().zip(fitted.model.components()).enumerate() {
             let close = |a: f64, b: f64, what: &str| {
-                assert!((a - b).abs() <= 1e-9 * b.abs().max(1.0), "{what} {k} after {iterations}: {a} and {b}");
+                assert!(
+                    (a - b).abs() <= 1e-9 * b.abs().max(1.0),
+                    "{what} {k} after {iterations}: {a} and {b}"
+                );
             };
             close(fitted.model.weights()[k], part.weight, "weight");
             close(found.noise_variance(), part.noise, "noise");

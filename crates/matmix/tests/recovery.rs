@@ -14,7 +14,9 @@ fn planted(seed: u64, shape: &[usize], rank: &[usize], k: usize, spread: f64, no
             let loadings = shape
                 .iter()
                 .zip(rank)
-                .map(|(&p, &r)| Matrix::from_fn(p, r, |_, c| rng.sample::<f64, _>(StandardNormal) / (1.0 + c as f64)))
+                .map(|(&p, &r)| {
+                    Matrix::from_fn(p, r, |_, c| rng.sample::<f64, _>(StandardNormal) / (1.0 + c as f64))
+                })
                 .collect();
             Component::new(shape, mean, loadings, noise * (1.0 + j as f64)).unwrap()
         })
@@ -37,7 +39,8 @@ fn order_1_with_one_component_is_closed_form_ppca() {
     let data = truth.sample(400, 1).samples;
     let samples = Samples::from_slice(&[10], &data).unwrap();
     for start in [Start::KMeans, Start::Random] {
-        let options = FitOptions { rank: vec![3], start, max_iter: 5000, tol: 1e-15, ..FitOptions::default() };
+        let options =
+            FitOptions { rank: vec![3], start, max_iter: 5000, tol: 1e-15, ..FitOptions::default() };
         let fitted = fit(&samples, &options).unwrap();
         let mean: Vec<f64> = (0..10).map(|i| data.iter().skip(i).step_by(10).sum::<f64>() / 400.0).collect();
         let covariance = Matrix::from_fn(10, 10, |i, j| {
@@ -51,8 +54,7 @@ fn order_1_with_one_component_is_closed_form_ppca() {
             assert!((lambda + noise - value).abs() < 1e-5 * value, "{lambda} {value}");
         }
         assert!(smallest_cosine(&found.loadings()[0], &eigen.vectors.first_cols(3)) > 1.0 - 1e-9);
-        let log_determinant: f64 =
-            eigen.values[..3].iter().map(|v| v.ln()).sum::<f64>() + 7.0 * noise.ln();
+        let log_determinant: f64 = eigen.values[..3].iter().map(|v| v.ln()).sum::<f64>() + 7.0 * noise.ln();
         let best = -0.5 * (10.0 * (2.0 * std::f64::consts::PI).ln() + log_determinant + 10.0);
         assert!((fitted.log_likelihood() - best).abs() < 1e-8, "{} {best}", fitted.log_likelihood());
     }
@@ -64,15 +66,23 @@ fn order_2_with_one_component_and_vanishing_noise_is_glram() {
     let truth = planted(2, &[9, 7], &[3, 2], 1, 0.0, 1e-7);
     let data = truth.sample(300, 2).samples;
     let samples = Samples::from_slice(&[9, 7], &data).unwrap();
-    let options = FitOptions { rank: vec![3, 2], max_iter: 500, tol: 1e-14, noise_floor: 1e-12, ..FitOptions::default() };
+    let options = FitOptions {
+        rank: vec![3, 2],
+        max_iter: 500,
+        tol: 1e-14,
+        noise_floor: 1e-12,
+        ..FitOptions::default()
+    };
     let fitted = fit(&samples, &options).unwrap();
-    let glram = fit_low_rank(&samples, &LowRankOptions { rank: vec![3, 2], tol: 1e-14, ..LowRankOptions::default() });
+    let glram =
+        fit_low_rank(&samples, &LowRankOptions { rank: vec![3, 2], tol: 1e-14, ..LowRankOptions::default() });
     let glram = glram.unwrap().model;
     for d in 0..2 {
         let cosine = smallest_cosine(&fitted.model.components()[0].loadings()[d], &glram.loadings()[d]);
         assert!(cosine > 1.0 - 1e-8, "mode {d}: {cosine}");
     }
-    let ratio = fitted.model.reconstruction_error(&samples).unwrap() / glram.reconstruction_error(&samples).unwrap();
+    let ratio =
+        fitted.model.reconstruction_error(&samples).unwrap() / glram.reconstruction_error(&samples).unwrap();
     assert!((ratio - 1.0).abs() < 1e-3, "{ratio}");
 }
 
@@ -82,8 +92,14 @@ fn planted_mixtures_are_recovered() {
         let truth = planted(3, &shape, &rank, 3, 1.5, 0.05);
         let drawn = truth.sample(3000, 4);
         let samples = Samples::from_slice(&shape, &drawn.samples).unwrap();
-        let options =
-            FitOptions { components: 3, rank: rank.clone(), n_init: 3, max_iter: 300, tol: 1e-10, ..FitOptions::default() };
+        let options = FitOptions {
+            components: 3,
+            rank: rank.clone(),
+            n_init: 3,
+            max_iter: 300,
+            tol: 1e-10,
+            ..FitOptions::default()
+        };
         let fitted = fit(&samples, &options).unwrap();
         // The fit explains the data at least as well as the truth they were drawn from.
         assert!(fitted.log_likelihood() >= truth.score(&samples).unwrap(), "{shape:?}");

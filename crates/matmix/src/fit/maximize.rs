@@ -24,7 +24,7 @@ pub(crate) fn maximize(model: &Mixture, sums: &Statistics, noise_floor: f64) -> 
         .zip(&sums.components)
         .map(|(component, sums_k)| maximize_component(model, component, sums_k, sums.mode, noise_floor))
         .collect();
-    model.from_step(weights, components)
+    model.with_parts(weights, components)
 }
 
 fn maximize_component(
@@ -114,8 +114,11 @@ mod tests {
         let parts = (0..k)
             .map(|_| {
                 let mean = (0..size).map(|_| normal(rng)).collect();
-                let loadings =
-                    shape.iter().zip(rank).map(|(&p, &r)| Matrix::from_fn(p, r, |_, _| normal(rng))).collect();
+                let loadings = shape
+                    .iter()
+                    .zip(rank)
+                    .map(|(&p, &r)| Matrix::from_fn(p, r, |_, _| normal(rng)))
+                    .collect();
                 let noise = 10f64.powf(rng.random_range(-2.0..1.0));
                 Component::new(shape, mean, loadings, noise).unwrap()
             })

@@ -60,14 +60,15 @@ fn moved(fit: &Loop<'_>, model: &Mixture, k: usize, sample: usize, rival: bool) 
     let mut weights = model.weights().to_vec();
     weights[k] = 0.0;
     let rest: f64 = weights.iter().sum();
-    let share = if rival { 0.5 * weights[best] / rest } else { 1.0 / (fit.samples.n_effective() as f64 + 1.0) };
+    let share =
+        if rival { 0.5 * weights[best] / rest } else { 1.0 / (fit.samples.n_effective() as f64 + 1.0) };
     if rival {
         weights[best] *= 0.5;
     }
     let rest: f64 = weights.iter().sum();
     weights.iter_mut().for_each(|w| *w *= (1.0 - share) / rest);
     weights[k] = share;
-    Ok(model.from_step(weights, components))
+    Ok(model.with_parts(weights, components))
 }
 
 fn heaviest(model: &Mixture, except: usize) -> usize {
