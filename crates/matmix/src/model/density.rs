@@ -37,8 +37,7 @@ impl Density {
     /// ln p(X|k) from ‖X − M‖² and Σ Y_j²/(s_j + σ²).
     #[inline(always)]
     pub(crate) fn log_density(&self, squared_distance: f64, explained: f64) -> f64 {
-        // The difference is a sum of squares; rounding may leave a trace below zero.
-        self.constant - 0.5 * (squared_distance - explained).max(0.0) / self.noise_variance
+        self.constant - 0.5 * sum_of_squares(squared_distance - explained) / self.noise_variance
     }
 
     /// Q = Y ⊘ (s + σ²): the posterior mean of the core from Y = (X − M) ×_1 U^(1)ᵀ … ×_D U^(D)ᵀ.
@@ -50,4 +49,11 @@ impl Density {
     pub fn posterior_variance(&self) -> Vec<f64> {
         self.precision.iter().map(|p| p * self.noise_variance).collect()
     }
+}
+
+/// A difference that is a sum of squares: rounding may leave a trace below zero. NaN stays NaN (`f64::max` would hide
+/// it), so that whoever looks for bad samples finds them.
+#[inline(always)]
+pub(crate) fn sum_of_squares(x: f64) -> f64 {
+    if x < 0.0 { 0.0 } else { x }
 }

@@ -12,6 +12,7 @@ mod sampling;
 pub(crate) use canonical::fix_sign;
 pub use component::Component;
 pub use density::Density;
+pub(crate) use density::sum_of_squares;
 pub use low_rank::LowRank;
 pub use mixture::{Criteria, Mixture};
 pub use sampling::Drawn;

@@ -8,6 +8,7 @@ use super::contract::contract_mode;
 use super::simd::{Path, Real};
 use crate::data::{Buffer, Chunk, Element, Samples};
 use crate::error::{Error, Result};
+use crate::model::sum_of_squares;
 
 /// The nearest of the `centres` (each P numbers) for every sample; `reference` is near all of them.
 pub(crate) fn nearest(
@@ -124,12 +125,12 @@ impl<T: Real, F: FnMut(&[f64])> WithSimd for Distances<'_, T, F> {
         let mut distances = vec![0.0; k];
         for start in (0..count).step_by(lanes) {
             let end = (start + lanes).min(count);
-            packed.fill(chunk.slice(start * size..end * size), scale, reference);
+            packed.fill(simd, chunk.slice(start * size..end * size), scale, reference);
             contract_mode(simd, &packed.x, (1, size, 1), points, k, lanes, products);
             for lane in 0..end - start {
                 for (j, (distance, norm)) in distances.iter_mut().zip(norms).enumerate() {
                     let inner = products[j * lanes + lane].to_f64();
-                    *distance = (packed.norms[lane] - 2.0 * inner + norm).max(0.0);
+                    *distance = sum_of_squares(packed.norms[lane] - 2.0 * inner + norm);
                 }
                 take(&distances);
             }

@@ -224,25 +224,20 @@ impl<T: Real> Scratch<T> {
         self.touched[k] = true;
         let size = plan.sample_len;
         let to = &mut self.sums[k * size..(k + 1) * size];
+        let reference = &plan.reference[..size];
         let gamma = T::from_f64(gamma);
-        let add = |to: &mut T, x: T, g: T| *to = *to + gamma * (x * scale - g);
+        // Plain loops: an iterator's `for_each` may be compiled apart, without the wide instructions.
+        macro_rules! add {
+            ($x:expr) => {
+                for i in 0..size {
+                    to[i] = to[i] + gamma * (T::from_f64(f64::from($x[i])) * scale - reference[i]);
+                }
+            };
+        }
         match raw {
-            Chunk::U8(x) => to
-                .iter_mut()
-                .zip(x)
-                .zip(&plan.reference)
-                .for_each(|((to, &x), &g)| add(to, T::from_f64(f64::from(x)), g)),
-            Chunk::F32(x) => to
-                .iter_mut()
-                .zip(x)
-                .zip(&plan.reference)
-                .for_each(|((to, &x), &g)| add(to, T::from_f64(f64::from(x)), g)),
-            Chunk::F64(x) => {
-                to.iter_mut()
-                    .zip(x)
-                    .zip(&plan.reference)
-                    .for_each(|((to, &x), &g)| add(to, T::from_f64(x), g));
-            }
+            Chunk::U8(x) => add!(x[..size]),
+            Chunk::F32(x) => add!(x[..size]),
+            Chunk::F64(x) => add!(x[..size]),
         }
     }
 

@@ -9,6 +9,7 @@
 //! | [`chunks`] | splitting a set into chunks, running them in parallel, adding in order |
 //! | [`simd`] | the instruction sets and the numbers the kernels run in |
 //! | [`contract`] | the kernel: one mode of a block of samples against a loading matrix |
+//! | [`transpose`] | how samples become lanes |
 //! | [`block`] | a block of samples: packing, contraction, densities |
 //! | [`plan`] | a model made ready for the blocks |
 //! | [`statistics`] | the sums of an EM pass |
@@ -25,6 +26,7 @@ pub(crate) mod plan;
 pub(crate) mod scatter;
 pub(crate) mod simd;
 pub(crate) mod statistics;
+pub(crate) mod transpose;
 
 pub use plan::Precision;
 pub use simd::Path as SimdPath;

@@ -117,7 +117,7 @@ impl<T: Real> WithSimd for Scatter<'_, T> {
         let (count, lanes) = (chunk.len() / size, packed.lanes);
         for start in (0..count).step_by(lanes) {
             let end = (start + lanes).min(count);
-            packed.fill(chunk.slice(start * size..end * size), samples.scale(), &plan.reference);
+            packed.fill(simd, chunk.slice(start * size..end * size), samples.scale(), &plan.reference);
             if samples.weights().is_some() {
                 // A weight on both sides of Z Zᵀ is its root on Z.
                 for lane in 0..end - start {
