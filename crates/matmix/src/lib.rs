@@ -3,6 +3,7 @@ pub mod data;
 pub mod error;
 pub mod linalg;
 pub mod preset;
+pub mod report;
 
 pub use data::Samples;
 pub use error::{Error, Result};
