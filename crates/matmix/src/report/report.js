@@ -10,7 +10,7 @@ function setUpTheme() {
   let chosen = null;
   const dark = () => (chosen === null ? system.matches : chosen === "dark");
   const label = () => {
-    button.textContent = dark() ? "Light" : "Dark";
+    button.textContent = dark() ? "\u25d1 Light" : "\u25d0 Dark";
     button.setAttribute("aria-label", `Use ${dark() ? "light" : "dark"} colours`);
   };
   button.hidden = false;
@@ -62,7 +62,7 @@ function drawConvergence() {
 
 // ---- components ----------------------------------------------------------------------------------------------
 
-const entryName = (entry) => (entry.position.length === 1 ? `${entry.position[0] + 1}` : entry.position.map((j) => j + 1).join("\u2009,\u2009"));
+const entryName = (entry) => (entry.position.length === 1 ? `${entry.position[0] + 1}` : entry.position.map((j) => j + 1).join(", "));
 
 function samplePicture(position, caption) {
   return picture({ values: original(position), name: sampleName(position), caption });
@@ -120,12 +120,13 @@ function setUpExplorer() {
   const origin = html("div", { id: "explorer-origin" });
   byId("explorer-picture").append(main);
   byId("explorer-change").append(change, origin);
-  byId("explorer-picture").after(colourBar(valueScale, valueName));
+  // A wide picture gets the whole width, with the small ones below it.
+  byId("explorer").querySelector(".explorer").classList.toggle("flat", view.kind === "curve" || pictureColumns > 1.4 * pictureRows);
   const title = () => `explorer-component-${explorer.component + 1}`;
-  byId("explorer-picture").append(html("div", { class: "row end" }, saver("explorer", "the explorer's picture", {
+  byId("explorer-under").append(colourBar(valueScale, valueName), saver("explorer", "the explorer's picture", {
     drawn: () => pictureSvg({ values: explorer.matrix, scale: valueScale, name: title() }),
     rows: () => pictureRowsCsv({ values: explorer.matrix }),
-  })));
+  }));
 
   const update = () => {
     explorer.matrix = compose(explorer.component, explorer.core);
@@ -243,6 +244,7 @@ function setUpMap() {
   const facts = html("dl", { class: "small-facts" });
   side.append(live, shown, facts);
   live.textContent = "Point at a sample.";
+  const reach = (view.high - view.low) / 2 || 1;
   const choice = html("select", { id: "map-colours" }, html("option", { value: "component" }, "component"), byLabel && html("option", { value: "label" }, "label"));
   const save = saver("map", "the map", {
     drawn: () => host.querySelector("svg"),
@@ -299,6 +301,7 @@ function setUpMap() {
     fillStrip(shown, [
       picture({ values: from, name: `${sampleName(i)}, original`, caption: "original" }),
       picture({ values: to, name: `${sampleName(i)}, reconstruction`, caption: "model" }),
+      picture({ values: difference(from, to), scale: signedScale(reach), name: `${sampleName(i)}, residual`, caption: "residual" }),
     ]);
     live.textContent = sampleName(i);
     const fact = (name, value) => html("div", null, html("dt", null, name), html("dd", null, value));
@@ -368,7 +371,7 @@ function drawOutliers() {
   const list = byId("outlier-list");
   fillStrip(list, data.outliers.map((position) => {
     const figure = samplePicture(position, "");
-    figure.querySelector("figcaption").append(html("b", null, format(stored.log_likelihood[position])), html("br"), `${sampleName(position)}, component ${stored.component[position] + 1}`);
+    figure.querySelector("figcaption").append(html("b", null, format(stored.log_likelihood[position])), html("br"), sampleName(position), html("br"), `component ${stored.component[position] + 1}`);
     return figure;
   }));
   list.setAttribute("aria-label", "The least likely samples");
