@@ -128,12 +128,13 @@ const linear = (low, high, from, to) => (v) => from + ((to - from) * (v - low)) 
 
 // An empty chart with axes. Returns the SVG and the two scales.
 function frame({ width, height, x: [x0, x1], y: [y0, y1], xTitle, yTitle, alt, whole = false }) {
-  const left = 62;
+  const marks = ticks(y0, y1, Math.max(2, height / 60));
+  const left = 32 + 7 * Math.max(...marks.map((t) => format(t).length), 3);
   const box = { left, right: width - 10, top: 12, bottom: height - 40 };
   const x = linear(x0, x1, box.left, box.right);
   const y = linear(y0, y1, box.bottom, box.top);
   const chart = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": alt });
-  for (const t of ticks(y0, y1, Math.max(2, height / 60))) {
+  for (const t of marks) {
     chart.append(svg("line", { x1: box.left, x2: box.right, y1: y(t), y2: y(t), class: "grid" }),
       svg("text", { x: box.left - 8, y: y(t) + 4, class: "tick end" }, format(t)));
   }

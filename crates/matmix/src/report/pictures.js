@@ -157,6 +157,8 @@ const pictureRows = view.shape[view.row_mode];
 const pictureColumns = view.kind === "curve" ? 1 : view.shape[view.column_mode];
 const otherModes = view.shape.map((_, mode) => mode).filter((mode) => mode !== view.row_mode && mode !== view.column_mode);
 const sliceCount = view.kind === "slices" ? product(otherModes.map((mode) => view.shape[mode])) : 1;
+// Pictures much wider than high, and curves, are shown fewer to a row.
+const broad = view.kind === "curve" || pictureColumns > 1.4 * pictureRows;
 const slice = { now: Math.floor(sliceCount / 2), redraws: new Set() };
 
 // The indices of a slice in the modes that are not on the picture.
@@ -251,7 +253,7 @@ function drawing(values, scale) {
   const canvas = html("canvas", { width: pictureColumns, height: pictureRows, class: "drawing" });
   const natural = pictureColumns / pictureRows;
   // Pixels of photographs are square; a spectrogram of 16 × 2000 would be a line if its were.
-  canvas.style.aspectRatio = view.colours === "grey" ? natural : Math.min(2, Math.max(0.75, natural));
+  canvas.style.aspectRatio = view.colours === "grey" ? natural : Math.min(1.6, Math.max(0.75, natural));
   let shown = [values, scale];
   const redraw = () => paint(canvas, ...shown);
   canvas.show = (next, nextScale = scale) => { shown = [next, nextScale]; redraw(); };

@@ -42,7 +42,9 @@ function setUpSlices() {
 function drawGlance() {
   const order = components.map((_, k) => k).sort((a, b) => components[b].weight - components[a].weight);
   byId("glance").replaceChildren(...order.slice(0, 12).map((k) => {
-    const art = drawing(components[k].mean, valueScale);
+    // Quantities are shown here each on its own scale: this is a first look, and the cards below have colour bars.
+    const own = view.colours === "diverging" && view.kind !== "curve" ? { ...valueScale, low: -reachOf(components[k].mean), high: reachOf(components[k].mean) } : valueScale;
+    const art = drawing(components[k].mean, own);
     art.setAttribute("aria-hidden", "true");
     const weight = html("span", { class: "weight" }, `${(100 * components[k].weight).toFixed(0)} %`);
     return html("a", { href: `#component-${k + 1}`, "aria-label": `Component ${k + 1}, weight ${percent(components[k].weight)}` }, art, weight);
@@ -121,7 +123,7 @@ function setUpExplorer() {
   byId("explorer-picture").append(main);
   byId("explorer-change").append(change, origin);
   // A wide picture gets the whole width, with the small ones below it.
-  byId("explorer").querySelector(".explorer").classList.toggle("flat", view.kind === "curve" || pictureColumns > 1.4 * pictureRows);
+  byId("explorer").querySelector(".explorer").classList.toggle("flat", broad);
   const title = () => `explorer-component-${explorer.component + 1}`;
   byId("explorer-under").append(colourBar(valueScale, valueName), saver("explorer", "the explorer's picture", {
     drawn: () => pictureSvg({ values: explorer.matrix, scale: valueScale, name: title() }),
@@ -279,7 +281,8 @@ function setUpMap() {
       return path;
     }));
     const [a, b] = data.map.explained;
-    drawn.append(svg("text", { x: width - margin.right, y: height - 8, class: "title end" }, `First axis \u2192 ${percent(a)} of the variance, second axis \u2191 ${percent(b)}`));
+    const caption = `\u2192 ${percent(a)}, \u2191 ${percent(b)} of the variance`;
+    drawn.append(svg("text", { x: width - margin.right, y: height - 8, class: "title end" }, caption));
     const ring = svg("circle", { r: radius + 5, class: "ring", visibility: "hidden" });
     drawn.append(ring);
     map.places = { px, py, ring };
@@ -423,6 +426,7 @@ function tableSvg(table) {
 
 // ---- start ---------------------------------------------------------------------------------------------------
 
+document.documentElement.classList.toggle("broad", broad);
 setUpTheme();
 setUpSlices();
 drawGlance();
