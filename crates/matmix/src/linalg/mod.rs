@@ -1,1 +1,13 @@
-//! linalg
+//! Dense linear algebra on small matrices, in double precision.
+//!
+//! The only place that names the linear-algebra crate. Everything here is sequential and deterministic; what
+//! runs over the samples is in [`pass`](crate::pass).
+
+mod decompose;
+mod matrix;
+mod tensor;
+
+pub use decompose::{Eigen, eigen_symmetric, leading_eigen, orthonormal_basis, solve_symmetric_right, svd_thin};
+pub use decompose::{SymmetricFactor, cholesky_lower};
+pub use matrix::Matrix;
+pub use tensor::{expand, mode_product, project, sides_around};

@@ -1,0 +1,149 @@
+//! The model file: safetensors, the same in Rust, Python and the shell.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::tensors::{Tensors, read_mixture, write_mixture};
+use crate::error::Result;
+use crate::fit::History;
+use crate::linalg::Matrix;
+use crate::model::{LowRank, Mixture};
+
+const FORMAT: &str = "model file";
+
+/// Either of the two model types.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Model {
+    /// A mixture with a noise model.
+    Mixture(Mixture),
+    /// Orthonormal loadings.
+    LowRank(LowRank),
+}
+
+impl Model {
+    /// The shape of the samples it is for.
+    pub fn shape(&self) -> &[usize] {
+        match self {
+            Model::Mixture(m) => m.shape(),
+            Model::LowRank(m) => m.shape(),
+        }
+    }
+
+    /// The shape of its cores.
+    pub fn rank(&self) -> &[usize] {
+        match self {
+            Model::Mixture(m) => m.rank(),
+            Model::LowRank(m) => m.rank(),
+        }
+    }
+}
+
+/// A model and what is known about how it came about.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelFile {
+    /// The model.
+    pub model: Model,
+    /// What it was called when it was fitted: a preset's name.
+    pub name: Option<String>,
+    /// The options of the fit, as JSON; `Null` if unknown.
+    pub options: Value,
+    /// The history of the fit, if known.
+    pub history: Option<History>,
+}
+
+impl ModelFile {
+    /// A model about which nothing else is known.
+    pub fn new(model: Model) -> Self {
+        Self { model, name: None, options: Value::Null, history: None }
+    }
+
+    /// Writes the file under a temporary name and renames it.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        let mut tensors = Tensors::new();
+        let kind = match &self.model {
+            Model::Mixture(model) => {
+                write_mixture(&mut tensors, "", model);
+                "mixture"
+            }
+            Model::LowRank(model) => {
+                write_low_rank(&mut tensors, model);
+                "low_rank"
+            }
+        };
+        let name = self.name.as_ref().map_or(kind.to_string(), |name| format!("{kind}:{name}"));
+        tensors.set_metadata("matmix.model", name);
+        if !self.options.is_null() {
+            tensors.set_metadata("matmix.options", self.options.to_string());
+        }
+        if let Some(history) = &self.history {
+            tensors.set_metadata("matmix.history", serde_json::to_string(history).unwrap_or_default());
+        }
+        tensors.write(path.as_ref())
+    }
+
+    /// Reads a file and checks everything in it. Metadata other than `matmix.format` may be missing.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self> {
+        Self::from_tensors(&Tensors::read(path.as_ref(), FORMAT)?)
+    }
+
+    /// Reads the bytes of a model file; `path` is only for messages.
+    pub fn from_bytes(path: impl AsRef<Path>, bytes: &[u8]) -> Result<Self> {
+        Self::from_tensors(&Tensors::parse(path.as_ref(), FORMAT, bytes)?)
+    }
+
+    fn from_tensors(tensors: &Tensors) -> Result<Self> {
+        if tensors.metadata("matmix.checkpoint").is_some() {
+            return Err(tensors.wrong("it is the checkpoint of a fit; go on with the fit to get its model"));
+        }
+        let told = tensors.metadata("matmix.model").unwrap_or("");
+        let (kind, name) = told.split_once(':').map_or((told, None), |(k, n)| (k, Some(n.to_string())));
+        let model = match kind {
+            "mixture" => Model::Mixture(read_mixture(tensors, "")?),
+            "low_rank" => Model::LowRank(read_low_rank(tensors)?),
+            "" if tensors.has("mean") => Model::LowRank(read_low_rank(tensors)?),
+            "" => Model::Mixture(read_mixture(tensors, "")?),
+            other => {
+                let other: String = other.chars().take(40).collect();
+                return Err(tensors.wrong(format!("its model is `{other}`; `mixture` and `low_rank` are known")));
+            }
+        };
+        let json = |key: &str| tensors.metadata(key).and_then(|text| serde_json::from_str(text).ok());
+        Ok(Self {
+            model,
+            name,
+            options: json("matmix.options").unwrap_or(Value::Null),
+            history: tensors.metadata("matmix.history").and_then(|text| serde_json::from_str(text).ok()),
+        })
+    }
+}
+
+/// `mean`, `loadings.d`, `explained.d` and `total_variance`.
+fn write_low_rank(to: &mut Tensors, model: &LowRank) {
+    to.add("mean".into(), model.shape().to_vec(), model.mean().to_vec());
+    for (d, (u, explained)) in model.loadings().iter().zip(model.explained_variance()).enumerate() {
+        to.add(format!("loadings.{}", d + 1), vec![u.rows(), u.cols()], u.as_slice().to_vec());
+        to.add(format!("explained.{}", d + 1), vec![explained.len()], explained.clone());
+    }
+    to.add("total_variance".into(), vec![1], vec![model.total_variance()]);
+}
+
+fn read_low_rank(from: &Tensors) -> Result<LowRank> {
+    let order = from.shape("mean").map_or(0, <[usize]>::len);
+    let (shape, mean) = from.get("mean", &vec![None; order])?;
+    let mut loadings = Vec::with_capacity(order);
+    let mut explained = Vec::with_capacity(order);
+    for (d, &side) in shape.iter().enumerate() {
+        let (axes, u) = from.get(&format!("loadings.{}", d + 1), &[Some(side), None])?;
+        loadings.push(Matrix::from_vec(axes[0], axes[1], u.to_vec()));
+        let name = format!("explained.{}", d + 1);
+        explained.push(if from.has(&name) {
+            from.get(&name, &[Some(axes[1])])?.1.to_vec()
+        } else {
+            vec![0.0; axes[1]]
+        });
+    }
+    let total = if from.has("total_variance") { from.get("total_variance", &[Some(1)])?.1[0] } else { 0.0 };
+    let model = LowRank::new(shape, mean.to_vec(), loadings).map_err(|e| from.wrong(e.to_string()))?;
+    Ok(model.with_variance(explained, total))
+}

@@ -1,0 +1,311 @@
+//! The one EM loop.
+
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use super::checkpoint::State;
+use super::history::{Event, History, StopReason};
+use super::maximize::{least_weight, maximize};
+use super::options::{Algorithm, FitOptions, Start, StopRule};
+use super::{paper, reseed, start};
+use crate::data::Samples;
+use crate::error::{Error, Result};
+use crate::model::Mixture;
+use crate::pass::em::em_pass;
+use crate::pass::moments::{Moments, moments};
+use crate::pass::simd::Path;
+use crate::pass::{Precision, Statistics};
+
+/// A fitted mixture and how it came about.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fit {
+    /// The model with the largest log-likelihood of all restarts.
+    pub model: Mixture,
+    /// Its history.
+    pub history: History,
+    /// How many samples have each component as their most probable one.
+    pub assigned: Vec<u64>,
+}
+
+impl Fit {
+    /// The mean log-likelihood per sample of the model.
+    pub fn log_likelihood(&self) -> f64 {
+        self.history.log_likelihood.last().copied().unwrap_or(f64::NAN)
+    }
+
+    /// The paper's reconstruction error e of the model.
+    pub fn reconstruction_error(&self) -> f64 {
+        self.history.reconstruction_error.last().copied().unwrap_or(f64::NAN)
+    }
+
+    /// The number of iterations of the restart that was kept.
+    pub fn n_iterations(&self) -> usize {
+        self.history.n_iterations()
+    }
+
+    /// Why it ended.
+    pub fn stop(&self) -> StopReason {
+        self.history.stop.unwrap_or(StopReason::MaxIterations)
+    }
+}
+
+/// What a callback sees after the start (iteration 0) and after each iteration.
+#[derive(Debug)]
+pub struct Progress<'a> {
+    /// Which restart, counted from 0.
+    pub restart: usize,
+    /// How many there are.
+    pub n_init: usize,
+    /// Which iteration; 0 is the start.
+    pub iteration: usize,
+    /// How many there may be.
+    pub max_iter: usize,
+    /// The mean log-likelihood per sample.
+    pub log_likelihood: f64,
+    /// The reconstruction error e.
+    pub reconstruction_error: f64,
+    /// The model so far.
+    pub model: &'a Mixture,
+}
+
+/// A callback per iteration; `ControlFlow::Break(())` stops the fit and keeps the model.
+pub type Observer<'a> = dyn FnMut(&Progress<'_>) -> ControlFlow<()> + Send + 'a;
+
+/// Fits a mixture.
+///
+/// ```
+/// use matmix::{FitOptions, Samples, fit};
+///
+/// let numbers: Vec<f64> = (0..240).map(|i| f64::from((i * 37) % 101)).collect();
+/// let samples = Samples::from_vec(&[4, 3], numbers)?;
+/// let fit = fit(&samples, &FitOptions { components: 2, rank: vec![2, 1], ..FitOptions::default() })?;
+/// assert!(fit.history.log_likelihood.is_sorted());
+/// # Ok::<(), matmix::Error>(())
+/// ```
+pub fn fit(samples: &Samples<'_>, options: &FitOptions) -> Result<Fit> {
+    fit_with(samples, options, &mut |_| ControlFlow::Continue(()))
+}
+
+/// Fits a mixture and calls `observer` after every iteration.
+pub fn fit_with(samples: &Samples<'_>, options: &FitOptions, observer: &mut Observer<'_>) -> Result<Fit> {
+    options.validate(samples)?;
+    with_threads(options.threads, || Loop::new(samples, options)?.run(observer))?
+}
+
+/// Runs `work` on a pool of so many threads, or where it is.
+pub(super) fn with_threads<R: Send>(threads: Option<usize>, work: impl FnOnce() -> R + Send) -> Result<R> {
+    match threads {
+        None => Ok(work()),
+        Some(threads) => {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+            let pool = pool.map_err(|e| Error::Option {
+                option: "threads",
+                value: format!("{threads} ({e})"),
+                expected: "a number of threads this machine can start",
+            })?;
+            Ok(pool.install(work))
+        }
+    }
+}
+
+/// One evaluation of a model: its likelihood and error, and whatever the next step needs.
+pub(super) struct Evaluated {
+    pub(super) log_likelihood: f64,
+    pub(super) reconstruction_error: f64,
+    pub(super) assigned: Vec<u64>,
+    /// N_k.
+    pub(super) weights: Vec<f64>,
+    /// The sums that update mode 0; the paper's algorithm makes its own.
+    pub(super) sums: Option<Statistics>,
+}
+
+pub(super) struct Loop<'a> {
+    pub(super) samples: &'a Samples<'a>,
+    pub(super) options: &'a FitOptions,
+    pub(super) rank: Vec<usize>,
+    pub(super) moments: Moments,
+    pub(super) floor: f64,
+    started: Instant,
+}
+
+impl<'a> Loop<'a> {
+    fn new(samples: &'a Samples<'a>, options: &'a FitOptions) -> Result<Self> {
+        let started = Instant::now();
+        let moments = moments(samples)?;
+        let floor = noise_floor(&moments, options.noise_floor);
+        let rank = options.rank_for(samples.shape())?;
+        Ok(Self { samples, options, rank, moments, floor, started })
+    }
+
+    fn run(&self, observer: &mut Observer<'_>) -> Result<Fit> {
+        let mut state = State::load(self)?.unwrap_or_default();
+        while state.restart < self.options.n_init {
+            let stopped = self.restart(&mut state, observer)?;
+            if stopped {
+                break;
+            }
+        }
+        let seconds = self.started.elapsed().as_secs_f64();
+        let Some((model, mut history, assigned)) = state.best else {
+            unreachable!("at least one restart has ended")
+        };
+        history.seconds += seconds;
+        Ok(Fit { model, history, assigned })
+    }
+
+    /// Runs one restart from its beginning or from the state of a checkpoint; true if the callback stopped it.
+    fn restart(&self, state: &mut State, observer: &mut Observer<'_>) -> Result<bool> {
+        let restart = state.restart;
+        let mut model = match state.model.take() {
+            Some(model) => model,
+            None => {
+                state.history = History { restart, ..History::default() };
+                state.reseeds = vec![0; self.options.components];
+                state.paper = None;
+                self.start(restart)?
+            }
+        };
+        let resumed = !state.history.log_likelihood.is_empty();
+        let mut now = self.evaluate(&model)?;
+        if !resumed {
+            state.history.push(now.log_likelihood, now.reconstruction_error);
+        }
+        let mut stop = None;
+        if !resumed && self.observe(state, &model, observer).is_break() {
+            stop = Some(StopReason::Stopped);
+        }
+        while stop.is_none() && state.history.n_iterations() < self.options.max_iter {
+            (model, now) = match self.options.algorithm {
+                Algorithm::Exact => self.iterate(model, now)?,
+                Algorithm::Paper => {
+                    let model = paper::iterate(self.samples, &model, self.floor, &mut state.paper)?;
+                    let now = self.evaluate(&model)?;
+                    (model, now)
+                }
+            };
+            if self.options.algorithm == Algorithm::Exact {
+                (model, now) = reseed::revive(self, model, now, &mut state.reseeds, &mut state.history)?;
+            }
+            state.history.push(now.log_likelihood, now.reconstruction_error);
+            if self.converged(&state.history) {
+                stop = Some(StopReason::Converged);
+            }
+            if self.observe(state, &model, observer).is_break() && stop.is_none() {
+                stop = Some(StopReason::Stopped);
+            }
+            if stop.is_none() {
+                state.save_if_due(self, &model)?;
+            }
+        }
+        let stop = stop.unwrap_or(StopReason::MaxIterations);
+        self.finish(state, model, &now, stop);
+        state.save(self)?;
+        Ok(stop == StopReason::Stopped)
+    }
+
+    fn start(&self, restart: usize) -> Result<Mixture> {
+        let mut rng = start::stream(self.options.seed, restart);
+        let (samples, k) = (self.samples, self.options.components);
+        match &self.options.start {
+            Start::KMeans => start::k_means(samples, k, &self.rank, self.floor, &self.moments, &mut rng),
+            Start::Random => start::random(samples, k, &self.rank, &mut rng),
+            Start::Model(model) => Ok((**model).clone()),
+        }
+    }
+
+    /// One cycle over all modes. The pass that updates the first mode has already been made: it was the
+    /// evaluation of the model the cycle begins with.
+    fn iterate(&self, mut model: Mixture, now: Evaluated) -> Result<(Mixture, Evaluated)> {
+        let mut sums = now.sums;
+        for mode in 0..self.samples.order() {
+            let sums = match sums.take() {
+                Some(sums) => sums,
+                None => self.pass(&model, mode)?,
+            };
+            model = maximize(&model, &sums, self.floor);
+        }
+        let now = self.evaluate(&model)?;
+        Ok((model, now))
+    }
+
+    fn pass(&self, model: &Mixture, mode: usize) -> Result<Statistics> {
+        em_pass(model, self.samples, mode, self.precision(), Path::best())
+    }
+
+    fn precision(&self) -> Precision {
+        match self.options.algorithm {
+            Algorithm::Exact => self.options.precision,
+            Algorithm::Paper => Precision::Double,
+        }
+    }
+
+    /// Likelihood and error of a model, with the sums that update its first mode.
+    pub(super) fn evaluate(&self, model: &Mixture) -> Result<Evaluated> {
+        let sums = self.pass(model, 0)?;
+        Ok(Evaluated {
+            log_likelihood: sums.mean_log_likelihood(),
+            reconstruction_error: sums.reconstruction_error(),
+            assigned: sums.components.iter().map(|c| c.assigned).collect(),
+            weights: sums.components.iter().map(|c| c.weight).collect(),
+            sums: Some(sums),
+        })
+    }
+
+    fn converged(&self, history: &History) -> bool {
+        let change = |series: &[f64]| match series {
+            [.., before, now] => (now - before).abs(),
+            _ => f64::INFINITY,
+        };
+        let tol = self.options.tol;
+        match self.options.stop {
+            StopRule::LogLikelihood => {
+                let now = history.log_likelihood.last().copied().unwrap_or(0.0);
+                tol > 0.0 && change(&history.log_likelihood) <= tol * now.abs().max(1.0)
+            }
+            StopRule::ReconstructionError => tol > 0.0 && change(&history.reconstruction_error) <= tol,
+        }
+    }
+
+    fn observe(&self, state: &State, model: &Mixture, observer: &mut Observer<'_>) -> ControlFlow<()> {
+        let history = &state.history;
+        observer(&Progress {
+            restart: state.restart,
+            n_init: self.options.n_init,
+            iteration: history.n_iterations(),
+            max_iter: self.options.max_iter,
+            log_likelihood: history.log_likelihood.last().copied().unwrap_or(f64::NAN),
+            reconstruction_error: history.reconstruction_error.last().copied().unwrap_or(f64::NAN),
+            model,
+        })
+    }
+
+    /// Ends a restart: keeps its model if it is the best so far.
+    fn finish(&self, state: &mut State, model: Mixture, now: &Evaluated, stop: StopReason) {
+        let mut history = std::mem::take(&mut state.history);
+        history.stop = Some(stop);
+        let least = least_weight(&self.rank);
+        for (component, (part, &weight)) in model.components().iter().zip(&now.weights).enumerate() {
+            if part.noise_variance() <= self.floor {
+                history.events.push(Event::NoiseAtFloor { component });
+            }
+            if weight < least {
+                history.events.push(Event::Starved { component, weight });
+            }
+        }
+        let last = |h: &History| h.log_likelihood.last().copied().unwrap_or(f64::NEG_INFINITY);
+        let better = state.best.as_ref().is_none_or(|(_, best, _)| last(&history) > last(best));
+        if better {
+            state.best = Some((model, history, now.assigned.clone()));
+        }
+        state.restart += 1;
+    }
+}
+
+/// The smallest noise variance allowed: relative to the data's variance, or to the size of its numbers where all
+/// samples are the same.
+fn noise_floor(moments: &Moments, relative: f64) -> f64 {
+    let size = moments.mean.len() as f64;
+    let square = moments.mean.iter().map(|m| m * m).sum::<f64>() / size;
+    let floor = (relative * moments.variance / size).max(1e-14 * square);
+    if floor > 0.0 { floor } else { 1e-14 }
+}

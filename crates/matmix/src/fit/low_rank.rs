@@ -1,0 +1,241 @@
+//! Fitting `LowRank`: exact eigenvectors for order 1, alternating ones for higher orders.
+
+use super::history::StopReason;
+use crate::data::Samples;
+use crate::error::{Error, Result};
+use crate::linalg::{Matrix, leading_eigen};
+use crate::model::{LowRank, ranks_for};
+use crate::pass::moments::moments;
+use crate::pass::scatter::scatter;
+use crate::pass::simd::Path;
+
+/// Up to this size a symmetric matrix is decomposed whole.
+const DENSE_LIMIT: usize = 16_384;
+
+/// The options of a low-rank fit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LowRankOptions {
+    /// One rank for all modes or one per mode; a mode whose rank is its side is kept whole. Empty means min(4, side).
+    pub rank: Vec<usize>,
+    /// Whether the mean is subtracted first (Ye's GLRAM does not).
+    pub centred: bool,
+    /// The largest number of alternations.
+    pub max_iter: usize,
+    /// The relative change of the squared error that ends them.
+    pub tol: f64,
+    /// How many threads; `None` uses the threads of the pool this is called from.
+    pub threads: Option<usize>,
+}
+
+impl Default for LowRankOptions {
+    fn default() -> Self {
+        Self { rank: vec![], centred: true, max_iter: 100, tol: 1e-6, threads: None }
+    }
+}
+
+/// A fitted `LowRank` and how it came about.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LowRankFit {
+    /// The model.
+    pub model: LowRank,
+    /// e(t) = sqrt(Σ‖X − X̂‖²/N) after each alternation.
+    pub reconstruction_error: Vec<f64>,
+    /// Why it ended.
+    pub stop: StopReason,
+}
+
+/// Fits orthonormal loadings to the samples.
+///
+/// Order 1 is solved exactly (PCA). Higher orders alternate: for one mode after the other, the leading eigenvectors
+/// of its scatter given the loadings of the others, from the leading eigenvectors of the whole scatter.
+pub fn fit_low_rank(samples: &Samples<'_>, options: &LowRankOptions) -> Result<LowRankFit> {
+    let rank = if options.rank.is_empty() {
+        samples.shape().iter().map(|&p| p.min(4)).collect()
+    } else {
+        ranks_for(samples.shape(), &options.rank)?
+    };
+    if !(options.tol.is_finite() && options.tol >= 0.0) {
+        let value = options.tol.to_string();
+        return Err(Error::Option { option: "tol", value, expected: "a finite number of at least 0" });
+    }
+    super::em::with_threads(options.threads, || fit(samples, &rank, options))?
+}
+
+fn fit(samples: &Samples<'_>, rank: &[usize], options: &LowRankOptions) -> Result<LowRankFit> {
+    let moments = moments(samples)?;
+    let (mean, total) = if options.centred {
+        (moments.mean, moments.variance)
+    } else {
+        let square: f64 = moments.mean.iter().map(|m| m * m).sum();
+        (vec![0.0; samples.sample_len()], moments.variance + square)
+    };
+    let mut reconstruction_error = Vec::new();
+    let mut note = |captured: f64| reconstruction_error.push((total - captured).max(0.0).sqrt());
+    let Loadings { loadings, variances, converged } =
+        alternate(samples, rank, &mean, options.max_iter, options.tol * total, Path::best(), &mut note)?;
+    let model = LowRank::new(samples.shape(), mean, loadings)?.with_variance(variances, total);
+    let stop = if converged { StopReason::Converged } else { StopReason::MaxIterations };
+    Ok(LowRankFit { model, reconstruction_error, stop })
+}
+
+/// What [`alternate`] found.
+pub(super) struct Loadings {
+    pub(super) loadings: Vec<Matrix>,
+    /// Per mode, the mean square along each loading.
+    pub(super) variances: Vec<Vec<f64>>,
+    pub(super) converged: bool,
+}
+
+/// Alternates over the modes until the captured variance changes by no more than `tol`; tells `note` what is captured
+/// after each alternation.
+pub(super) fn alternate(
+    samples: &Samples<'_>,
+    rank: &[usize],
+    mean: &[f64],
+    max_iter: usize,
+    tol: f64,
+    path: Path,
+    note: &mut dyn FnMut(f64),
+) -> Result<Loadings> {
+    let shape = samples.shape();
+    let weight = samples.total_weight();
+    let order = shape.len();
+    let reduced: Vec<usize> = (0..order).filter(|&d| rank[d] < shape[d]).collect();
+    // A mode kept whole has no loadings to find: the identity, and no contraction.
+    let mut loadings: Vec<Option<Matrix>> = vec![None; order];
+    let mut variances = vec![Vec::new(); order];
+    let solve = |loadings: &[Option<Matrix>], d: usize| -> Result<(Matrix, Vec<f64>)> {
+        let (vectors, values) = if order == 1 && samples.n_effective() <= shape[0] {
+            eigen_from_samples(samples, mean, rank[0])?
+        } else {
+            if shape[d] > DENSE_LIMIT {
+                return Err(Error::TooLarge { size: shape[d], limit: DENSE_LIMIT });
+            }
+            let scatter = scatter(samples, mean, loadings, d, path)?;
+            let eigen = leading_eigen(&scatter, rank[d]).ok_or(Error::Overflow { sample: 0 })?;
+            (eigen.vectors, eigen.values)
+        };
+        let mut vectors = vectors;
+        for j in 0..vectors.cols() {
+            crate::model::fix_sign(&mut vectors, j);
+        }
+        Ok((vectors, values.iter().map(|v| v.max(0.0) / weight).collect()))
+    };
+    let mut converged = false;
+    if reduced.len() <= 1 {
+        // One step is exact.
+        let only = reduced.first().copied();
+        if let Some(d) = only {
+            let (vectors, values) = solve(&loadings, d)?;
+            note(values.iter().sum());
+            loadings[d] = Some(vectors);
+            variances[d] = values;
+        } else {
+            note(f64::INFINITY);
+        }
+        converged = true;
+    } else {
+        let start: Vec<Matrix> =
+            reduced[1..].iter().map(|&d| Ok(solve(&loadings, d)?.0)).collect::<Result<_>>()?;
+        for (&d, v) in reduced[1..].iter().zip(start) {
+            loadings[d] = Some(v);
+        }
+        let mut before = f64::NEG_INFINITY;
+        for _ in 0..max_iter.max(1) {
+            let mut captured = 0.0;
+            for &d in &reduced {
+                let (vectors, values) = solve(&loadings, d)?;
+                captured = values.iter().sum();
+                loadings[d] = Some(vectors);
+                variances[d] = values;
+            }
+            note(captured);
+            if captured - before <= tol {
+                converged = true;
+                break;
+            }
+            before = captured;
+        }
+    }
+    for d in 0..order {
+        if loadings[d].is_none() {
+            let scatter = scatter(samples, mean, &loadings, d, path)?;
+            variances[d] = (0..shape[d]).map(|i| scatter[(i, i)] / weight).collect();
+        }
+    }
+    let loadings = loadings
+        .into_iter()
+        .zip(shape)
+        .map(|(v, &p)| v.unwrap_or_else(|| Matrix::identity(p, p)))
+        .collect();
+    Ok(Loadings { loadings, variances, converged })
+}
+
+/// Fewer samples than elements: the eigenvectors of X Xᵀ (N × N) lead to those of XᵀX (P × P).
+fn eigen_from_samples(samples: &Samples<'_>, mean: &[f64], rank: usize) -> Result<(Matrix, Vec<f64>)> {
+    let size = samples.sample_len();
+    let chosen: Vec<usize> = (0..samples.len()).filter(|&n| samples.weight(n) > 0.0).collect();
+    let mut x = Matrix::zeros(chosen.len(), size);
+    for (row, &n) in x.as_mut_slice().chunks_exact_mut(size).zip(&chosen) {
+        samples.check_finite(n..n + 1)?;
+        let root = samples.weight(n).sqrt();
+        for ((to, from), m) in row.iter_mut().zip(samples.to_f64(n..n + 1)?).zip(mean) {
+            *to = root * (from - m);
+        }
+    }
+    let overflow = Error::Overflow { sample: 0 };
+    let eigen = leading_eigen(&x.times_transpose(&x), chosen.len().min(rank)).ok_or(overflow)?;
+    let largest = eigen.values.first().copied().unwrap_or(0.0);
+    let mut vectors = Matrix::zeros(size, rank);
+    let mut values = vec![0.0; rank];
+    let mut found = 0;
+    for (j, &value) in eigen.values.iter().enumerate() {
+        if value > largest * 1e-12 && value > 0.0 {
+            let v = x.transpose_times(&Matrix::from_vec(x.rows(), 1, eigen.vectors.col(j)));
+            for i in 0..size {
+                vectors[(i, found)] = v[(i, 0)];
+            }
+            values[found] = value;
+            found += 1;
+        }
+    }
+    // Directions without variance: completed to an orthonormal basis by unit vectors.
+    let mut next = 0;
+    for j in 0..rank {
+        loop {
+            if j >= found {
+                for i in 0..size {
+                    vectors[(i, j)] = f64::from(u8::from(i == next));
+                }
+                next += 1;
+            }
+            if orthonormalize(&mut vectors, j) || next > size {
+                break;
+            }
+        }
+    }
+    Ok((vectors, values))
+}
+
+/// Gram–Schmidt, twice, of column j against those before it; false if nothing is left of it.
+fn orthonormalize(v: &mut Matrix, j: usize) -> bool {
+    let norm = |v: &Matrix| (0..v.rows()).map(|i| v[(i, j)] * v[(i, j)]).sum::<f64>().sqrt();
+    let before = norm(v);
+    for _ in 0..2 {
+        for l in 0..j {
+            let along: f64 = (0..v.rows()).map(|i| v[(i, l)] * v[(i, j)]).sum();
+            for i in 0..v.rows() {
+                let step = along * v[(i, l)];
+                v[(i, j)] -= step;
+            }
+        }
+    }
+    let after = norm(v);
+    if after <= 1e-8 * before || after == 0.0 {
+        return false;
+    }
+    for i in 0..v.rows() {
+        v[(i, j)] /= after;
+    }
+    true
+}

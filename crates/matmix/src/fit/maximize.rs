@@ -1,0 +1,93 @@
+//! The M-step: new parameters from the sums of a pass (maths.md, eq. 13–18). Serial, and tiny.
+
+use crate::linalg::{Matrix, cholesky_lower, project, sides_around, solve_symmetric_right};
+use crate::model::{Component, Density, Mixture};
+use crate::pass::{ComponentStatistics, Statistics};
+
+/// Below this weight not even a mean can be computed.
+const NOTHING: f64 = 1e-6;
+
+/// The weight a component needs before its loadings are determined: one sample for the mean and as many
+/// as give each mode's unfolded cores full rank.
+pub(crate) fn least_weight(rank: &[usize]) -> f64 {
+    let core_len: usize = rank.iter().product();
+    let widest = rank.iter().copied().max().unwrap_or(1);
+    1.0 + (widest * widest) as f64 / core_len as f64
+}
+
+/// The model that the sums of a pass over mode d lead to: new weights, means, noise variances and loadings of mode d.
+pub(crate) fn maximize(model: &Mixture, sums: &Statistics, noise_floor: f64) -> Mixture {
+    let weights = sums.components.iter().map(|c| c.weight / sums.weight).collect();
+    let components = model
+        .components()
+        .iter()
+        .zip(&sums.components)
+        .map(|(component, sums_k)| maximize_component(model, component, sums_k, sums.mode, noise_floor))
+        .collect();
+    model.from_step(weights, components)
+}
+
+fn maximize_component(
+    model: &Mixture,
+    old: &Component,
+    sums: &ComponentStatistics,
+    d: usize,
+    noise_floor: f64,
+) -> Component {
+    let n = sums.weight;
+    if n < NOTHING {
+        return old.clone();
+    }
+    // 1. The mean, and the sums as they would be around it (eq. 13, 14).
+    let delta: Vec<f64> = sums.mean_shift.iter().map(|s| s / n).collect();
+    let mean: Vec<f64> = old.mean().iter().zip(&delta).map(|(m, d)| m + d).collect();
+    if n < least_weight(model.rank()) {
+        return Component::from_step(mean, old.loadings().to_vec(), old.noise_variance());
+    }
+    let (shape, rank) = (model.shape(), model.rank());
+    let density = Density::new(old);
+    let w = old.other_variances(d);
+    let partly: Vec<usize> = (0..shape.len()).map(|e| if e == d { shape[d] } else { rank[e] }).collect();
+    let zeta = unfold(&project(&delta, shape, old.loadings(), Some(d)), &partly, d);
+    let q = unfold(&density.posterior_mean(&project(&delta, shape, old.loadings(), None)), rank, d);
+    let weighted_q = Matrix::from_fn(q.rows(), q.cols(), |i, m| q[(i, m)] * w[m]);
+    let mut a = sums.cross.clone();
+    a.add_scaled(-n, &zeta.times_transpose(&q));
+    let mut h = sums.weighted_gram.clone();
+    h.add_scaled(-n, &weighted_q.times_transpose(&q));
+    let mut s = sums.gram.clone();
+    s.add_scaled(-n, &q.times_transpose(&q));
+    let squared_distance = sums.squared_distance - n * delta.iter().map(|d| d * d).sum::<f64>();
+
+    // 2. What the posterior variance adds (eq. 15).
+    let v = unfold(&density.posterior_variance(), rank, d);
+    for i in 0..rank[d] {
+        for m in 0..v.cols() {
+            h[(i, i)] += n * v[(i, m)] * w[m];
+            s[(i, i)] += n * v[(i, m)];
+        }
+    }
+
+    // 3. Loadings and noise (eq. 16, 17).
+    let Some(u) = solve_symmetric_right(&a, &h) else {
+        return Component::from_step(mean, old.loadings().to_vec(), old.noise_variance());
+    };
+    let noise = (squared_distance - u.inner(&a)) / (model.sample_len() as f64 * n);
+    let noise = if noise > noise_floor { noise } else { noise_floor };
+
+    // 4. Parameter expansion (eq. 18): cores whose covariance came out as S instead of I mean longer loadings.
+    s.scale(rank[d] as f64 / (n * model.core_len() as f64));
+    let u = cholesky_lower(&s).map(|root| u.times(&root)).filter(Matrix::is_finite).unwrap_or(u);
+
+    // 5. Canonical form.
+    let mut loadings = old.loadings().to_vec();
+    loadings[d] = u;
+    Component::from_step(mean, loadings, noise)
+}
+
+/// unfold_d: the tensor as a matrix with mode d as rows and all others, in order, as columns.
+fn unfold(x: &[f64], shape: &[usize], d: usize) -> Matrix {
+    let (before, after) = sides_around(shape, d);
+    let n = shape[d];
+    Matrix::from_fn(n, before * after, |i, m| x[((m / after) * n + i) * after + m % after])
+}

@@ -1,0 +1,18 @@
+//! How models are fitted: one EM loop, its starts, stops, restarts and checkpoints.
+
+mod checkpoint;
+mod em;
+mod history;
+mod low_rank;
+mod maximize;
+mod options;
+mod paper;
+mod reseed;
+mod start;
+
+pub use checkpoint::Checkpoint;
+pub use em::{Fit, Observer, Progress, fit, fit_with};
+pub use history::{Event, History, StopReason};
+pub use low_rank::{LowRankFit, LowRankOptions, fit_low_rank};
+pub use options::{Algorithm, FitOptions, Start, StopRule};
+

@@ -1,0 +1,150 @@
+//! What a user can choose about a fit.
+
+use super::checkpoint::Checkpoint;
+use crate::data::Samples;
+use crate::error::{Error, Result};
+use crate::model::{Mixture, ranks_for};
+use crate::pass::Precision;
+
+/// Which algorithm maximises the likelihood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Algorithm {
+    /// AECM over the modes with the exact posterior and parameter expansion: any order, never decreasing.
+    #[default]
+    Exact,
+    /// Algorithm 1 of the paper as printed, order 2 only: variational EM, plain and slow.
+    Paper,
+}
+
+/// Where a fit begins.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Start {
+    /// k-means++ and a few Lloyd steps, then `LowRank` in each cluster.
+    #[default]
+    KMeans,
+    /// The paper's: equal weights, distinct random samples as means, standard normal loadings, σ² = 1.
+    Random,
+    /// A given model of the same shape, rank and number of components.
+    Model(Box<Mixture>),
+}
+
+/// When the change of one iteration is small enough to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StopRule {
+    /// |l(t) − l(t−1)| ≤ tol · max(1, |l(t)|) for the mean log-likelihood l.
+    #[default]
+    LogLikelihood,
+    /// The paper's |e(t) − e(t−1)| ≤ tol for the reconstruction error e.
+    ReconstructionError,
+}
+
+/// The options of a fit. `..FitOptions::default()` fills in the rest.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FitOptions {
+    /// K.
+    pub components: usize,
+    /// The shape of the cores: one number for all modes or one per mode. Empty means min(4, side).
+    pub rank: Vec<usize>,
+    /// The algorithm.
+    pub algorithm: Algorithm,
+    /// Where to begin.
+    pub start: Start,
+    /// How many times to begin; the fit with the largest log-likelihood is kept.
+    pub n_init: usize,
+    /// The largest number of iterations (each one cycle over all modes) per start.
+    pub max_iter: usize,
+    /// How small a change stops the fit; 0 runs all iterations.
+    pub tol: f64,
+    /// The change of what.
+    pub stop: StopRule,
+    /// The seed of everything random. The same seed gives the same bits on any number of threads.
+    pub seed: u64,
+    /// How many threads; `None` uses the threads of the pool this is called from (all cores by default).
+    pub threads: Option<usize>,
+    /// The precision of the contraction of the samples.
+    pub precision: Precision,
+    /// The smallest noise variance of a component, relative to the data's mean variance per element.
+    pub noise_floor: f64,
+    /// Where to keep the state of a long fit.
+    pub checkpoint: Option<Checkpoint>,
+}
+
+impl Default for FitOptions {
+    fn default() -> Self {
+        Self {
+            components: 1,
+            rank: vec![],
+            algorithm: Algorithm::default(),
+            start: Start::default(),
+            n_init: 1,
+            max_iter: 100,
+            tol: 1e-6,
+            stop: StopRule::default(),
+            seed: 0,
+            threads: None,
+            precision: Precision::default(),
+            noise_floor: 1e-6,
+            checkpoint: None,
+        }
+    }
+}
+
+impl FitOptions {
+    /// One rank per mode for samples of this shape.
+    pub fn rank_for(&self, shape: &[usize]) -> Result<Vec<usize>> {
+        if self.rank.is_empty() {
+            return Ok(shape.iter().map(|&p| p.min(4)).collect());
+        }
+        ranks_for(shape, &self.rank)
+    }
+
+    /// Checks the options, by themselves and against the samples.
+    pub fn validate(&self, samples: &Samples<'_>) -> Result<()> {
+        let out_of_range = |option, value: String, expected| Err(Error::Option { option, value, expected });
+        if self.components == 0 {
+            return out_of_range("components", "0".into(), "at least 1");
+        }
+        if self.components > samples.n_effective() {
+            return Err(Error::TooManyComponents {
+                components: self.components,
+                samples: samples.n_effective(),
+            });
+        }
+        if self.n_init == 0 {
+            return out_of_range("n_init", "0".into(), "at least 1");
+        }
+        if !(self.tol.is_finite() && self.tol >= 0.0) {
+            return out_of_range("tol", self.tol.to_string(), "a finite number of at least 0");
+        }
+        if !(self.noise_floor.is_finite() && self.noise_floor > 0.0 && self.noise_floor < 1.0) {
+            return out_of_range("noise_floor", self.noise_floor.to_string(), "between 0 and 1");
+        }
+        if self.threads == Some(0) {
+            return out_of_range("threads", "0".into(), "at least 1");
+        }
+        if self.checkpoint.as_ref().is_some_and(|c| c.every == 0) {
+            return out_of_range("checkpoint.every", "0".into(), "at least 1");
+        }
+        let rank = self.rank_for(samples.shape())?;
+        if self.algorithm == Algorithm::Paper && samples.order() != 2 {
+            return Err(Error::Order { what: "the paper's algorithm", expected: 2, found: samples.order() });
+        }
+        if let Start::Model(model) = &self.start {
+            if model.shape() != samples.shape() {
+                return Err(Error::ShapeMismatch {
+                    expected: model.shape().to_vec(),
+                    found: samples.shape().to_vec(),
+                });
+            }
+            if model.n_components() != self.components {
+                let k = model.n_components();
+                return out_of_range("start", format!("a model of {k} components"), "a model of as many components");
+            }
+            if model.rank() != rank {
+                let rank = crate::error::sides(model.rank());
+                return out_of_range("start", format!("a model of rank {rank}"), "a model of the same rank");
+            }
+        }
+        Ok(())
+    }
+}

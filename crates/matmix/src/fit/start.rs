@@ -1,0 +1,187 @@
+//! Where a fit begins.
+
+use rand::seq::index::sample as distinct;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rand_distr::StandardNormal;
+
+use super::low_rank::{Loadings, alternate};
+use crate::data::Samples;
+use crate::error::Result;
+use crate::linalg::Matrix;
+use crate::model::{Component, Mixture};
+use crate::pass::distances::{group_means, nearest};
+use crate::pass::moments::{Moments, moments};
+use crate::pass::simd::Path;
+
+/// Lloyd steps after k-means++: a start, not a clustering.
+const LLOYD_STEPS: usize = 10;
+
+/// Alternations of `LowRank` per cluster.
+const LOW_RANK_ITERATIONS: usize = 2;
+
+/// The random stream of one restart: independent of all others, whatever they draw.
+pub(super) fn stream(seed: u64, restart: usize) -> ChaCha8Rng {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    rng.set_stream(restart as u64);
+    rng
+}
+
+/// The paper's start: π = 1/K, K distinct samples as means, standard normal loadings, σ² = 1.
+pub(super) fn random(
+    samples: &Samples<'_>,
+    components: usize,
+    rank: &[usize],
+    rng: &mut ChaCha8Rng,
+) -> Result<Mixture> {
+    let candidates: Vec<usize> = (0..samples.len()).filter(|&n| samples.weight(n) > 0.0).collect();
+    let chosen = distinct(rng, candidates.len(), components);
+    let mut parts = Vec::with_capacity(components);
+    for c in chosen {
+        let n = candidates[c];
+        samples.check_finite(n..n + 1)?;
+        let loadings = samples
+            .shape()
+            .iter()
+            .zip(rank)
+            .map(|(&p, &r)| Matrix::from_fn(p, r, |_, _| rng.sample(StandardNormal)))
+            .collect();
+        parts.push(Component::new(samples.shape(), samples.to_f64(n..n + 1)?, loadings, 1.0)?);
+    }
+    Mixture::new(samples.shape(), vec![1.0 / components as f64; components], parts)
+}
+
+/// k-means++ and a few Lloyd steps, then `LowRank` in every cluster.
+pub(super) fn k_means(
+    samples: &Samples<'_>,
+    components: usize,
+    rank: &[usize],
+    floor: f64,
+    moments: &Moments,
+    rng: &mut ChaCha8Rng,
+) -> Result<Mixture> {
+    let groups = cluster(samples, components, &moments.mean, rng)?;
+    let shape = samples.shape();
+    let mut members = vec![Vec::new(); components];
+    for (n, &k) in groups.iter().enumerate() {
+        if samples.weight(n) > 0.0 {
+            members[k].push(n);
+        }
+    }
+    // Clusters of a sample or two say nothing about loadings: they borrow those of the whole set.
+    let mut borrowed = None;
+    let least = super::maximize::least_weight(rank).ceil() as usize + 1;
+    let mut weights = Vec::with_capacity(components);
+    let mut parts = Vec::with_capacity(components);
+    for (k, members) in members.iter().enumerate() {
+        let weight: f64 = members.iter().map(|&n| samples.weight(n)).sum();
+        weights.push(weight.max(1e-3 * samples.total_weight() / components as f64));
+        if members.len() >= least {
+            let cluster = samples.clone().select(members)?;
+            let moments = self::moments(&cluster)?;
+            parts.push(local(&cluster, rank, floor, &moments)?);
+        } else {
+            if borrowed.is_none() {
+                borrowed = Some(local(samples, rank, floor, moments)?);
+            }
+            let Some(whole) = &borrowed else { unreachable!("just filled") };
+            let mean = match members.first() {
+                Some(&n) => samples.to_f64(n..n + 1)?,
+                // More centres than distinct samples: any sample will do.
+                None => samples.to_f64(k % samples.len()..k % samples.len() + 1)?,
+            };
+            parts.push(Component::new(shape, mean, whole.loadings().to_vec(), whole.noise_variance())?);
+        }
+    }
+    Mixture::new(shape, weights, parts)
+}
+
+/// One component from a cluster: `LowRank` loadings, scaled so that the variances of the cores and of the rest are
+/// those of the cluster.
+fn local(cluster: &Samples<'_>, rank: &[usize], floor: f64, moments: &Moments) -> Result<Component> {
+    let Loadings { loadings, variances, .. } =
+        alternate(cluster, rank, &moments.mean, LOW_RANK_ITERATIONS, 0.0, Path::best(), &mut |_| ())?;
+    let (size, core_len) = (cluster.sample_len() as f64, rank.iter().product::<usize>() as f64);
+    let captured = variances.iter().map(|v| v.iter().sum::<f64>()).fold(f64::INFINITY, f64::min);
+    let noise =
+        if size > core_len { (moments.variance - captured) / (size - core_len) } else { floor };
+    let noise = noise.max(floor);
+    // s_j is a product over the modes; each mode's share of the signal is what its variances exceed the noise by.
+    let order = rank.len() as f64;
+    let mut signals = Vec::new();
+    for (variances, &r) in variances.iter().zip(rank) {
+        let share = noise * core_len / r as f64;
+        signals.push(variances.iter().map(|v| (v - share).max(1e-2 * v).max(floor)).collect::<Vec<_>>());
+    }
+    let total = signals.iter().map(|s| s.iter().sum::<f64>().ln()).sum::<f64>() / order;
+    let scale = (total / order).exp();
+    let loadings = loadings
+        .iter()
+        .zip(&signals)
+        .map(|(v, signal)| {
+            let sum: f64 = signal.iter().sum();
+            Matrix::from_fn(v.rows(), v.cols(), |i, j| v[(i, j)] * (signal[j] / sum * scale).sqrt())
+        })
+        .collect();
+    Component::new(cluster.shape(), moments.mean.clone(), loadings, noise)
+}
+
+/// k-means: the cluster of every sample.
+fn cluster(
+    samples: &Samples<'_>,
+    components: usize,
+    reference: &[f64],
+    rng: &mut ChaCha8Rng,
+) -> Result<Vec<usize>> {
+    let path = Path::best();
+    if components == 1 {
+        return Ok(vec![0; samples.len()]);
+    }
+    // k-means++ (Arthur & Vassilvitskii 2007): each next centre in proportion to its squared distance to those chosen.
+    let mut distance = vec![1.0; samples.len()];
+    let mut centres: Vec<Vec<f64>> = Vec::new();
+    while centres.len() < components {
+        let masses: Vec<f64> = distance.iter().enumerate().map(|(n, d)| d * samples.weight(n)).collect();
+        let n = draw(&masses, rng);
+        centres.push(samples.to_f64(n..n + 1)?);
+        let to_new = nearest(samples, &centres[centres.len() - 1..], reference, path)?;
+        for (d, new) in distance.iter_mut().zip(&to_new.squared_distance) {
+            *d = if centres.len() == 1 { *new } else { d.min(*new) };
+        }
+    }
+    let mut groups = nearest(samples, &centres, reference, path)?.nearest;
+    for _ in 0..LLOYD_STEPS {
+        for (centre, (weight, mean)) in centres.iter_mut().zip(group_means(samples, &groups, components)?) {
+            if weight > 0.0 {
+                *centre = mean;
+            }
+        }
+        let next = nearest(samples, &centres, reference, path)?.nearest;
+        if next == groups {
+            break;
+        }
+        groups = next;
+    }
+    Ok(groups)
+}
+
+/// A random index in proportion to the masses; uniform if there are none (all samples are the same).
+fn draw(masses: &[f64], rng: &mut ChaCha8Rng) -> usize {
+    let total: f64 = masses.iter().sum();
+    let at: f64 = rng.random::<f64>();
+    if !(total.is_finite() && total > 0.0) {
+        return ((at * masses.len() as f64) as usize).min(masses.len() - 1);
+    }
+    let mut below = 0.0;
+    let mut last = 0;
+    for (n, mass) in masses.iter().enumerate() {
+        if *mass > 0.0 {
+            last = n;
+            below += mass;
+            if at * total < below {
+                return n;
+            }
+        }
+    }
+    last
+}

@@ -1,0 +1,179 @@
+//! A small row-major matrix of doubles.
+
+use std::ops::{Index, IndexMut};
+
+/// A row-major matrix of doubles.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Matrix {
+    rows: usize,
+    cols: usize,
+    data: Vec<f64>,
+}
+
+impl Matrix {
+    /// A matrix of zeros.
+    pub fn zeros(rows: usize, cols: usize) -> Self {
+        Self { rows, cols, data: vec![0.0; rows * cols] }
+    }
+
+    /// The identity, or its first columns.
+    pub fn identity(rows: usize, cols: usize) -> Self {
+        Self::from_fn(rows, cols, |i, j| f64::from(u8::from(i == j)))
+    }
+
+    /// A matrix of the values of a function of row and column.
+    pub fn from_fn(rows: usize, cols: usize, mut f: impl FnMut(usize, usize) -> f64) -> Self {
+        let mut data = Vec::with_capacity(rows * cols);
+        for i in 0..rows {
+            for j in 0..cols {
+                data.push(f(i, j));
+            }
+        }
+        Self { rows, cols, data }
+    }
+
+    /// A matrix from its elements, row after row.
+    ///
+    /// # Panics
+    /// If there are not rows × cols elements.
+    pub fn from_vec(rows: usize, cols: usize, data: Vec<f64>) -> Self {
+        assert_eq!(data.len(), rows * cols, "rows × cols elements");
+        Self { rows, cols, data }
+    }
+
+    /// The number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The number of columns.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// The elements, row after row.
+    pub fn as_slice(&self) -> &[f64] {
+        &self.data
+    }
+
+    /// The elements, row after row.
+    pub fn as_mut_slice(&mut self) -> &mut [f64] {
+        &mut self.data
+    }
+
+    /// Row `i`.
+    pub fn row(&self, i: usize) -> &[f64] {
+        &self.data[i * self.cols..(i + 1) * self.cols]
+    }
+
+    /// Column `j` as a vector of its own.
+    pub fn col(&self, j: usize) -> Vec<f64> {
+        (0..self.rows).map(|i| self[(i, j)]).collect()
+    }
+
+    /// The first `cols` columns.
+    pub fn first_cols(&self, cols: usize) -> Self {
+        Self::from_fn(self.rows, cols, |i, j| self[(i, j)])
+    }
+
+    /// Aᵀ.
+    pub fn transpose(&self) -> Self {
+        Self::from_fn(self.cols, self.rows, |i, j| self[(j, i)])
+    }
+
+    /// A·B.
+    pub fn times(&self, b: &Matrix) -> Self {
+        assert_eq!(self.cols, b.rows, "inner dimensions agree");
+        let mut c = Self::zeros(self.rows, b.cols);
+        for i in 0..self.rows {
+            let out = &mut c.data[i * b.cols..(i + 1) * b.cols];
+            for (l, &a) in self.row(i).iter().enumerate() {
+                for (o, &x) in out.iter_mut().zip(b.row(l)) {
+                    *o += a * x;
+                }
+            }
+        }
+        c
+    }
+
+    /// Aᵀ·B.
+    pub fn transpose_times(&self, b: &Matrix) -> Self {
+        assert_eq!(self.rows, b.rows, "inner dimensions agree");
+        let mut c = Self::zeros(self.cols, b.cols);
+        for l in 0..self.rows {
+            for (i, &a) in self.row(l).iter().enumerate() {
+                let out = &mut c.data[i * b.cols..(i + 1) * b.cols];
+                for (o, &x) in out.iter_mut().zip(b.row(l)) {
+                    *o += a * x;
+                }
+            }
+        }
+        c
+    }
+
+    /// A·Bᵀ.
+    pub fn times_transpose(&self, b: &Matrix) -> Self {
+        assert_eq!(self.cols, b.cols, "inner dimensions agree");
+        Self::from_fn(self.rows, b.rows, |i, j| dot(self.row(i), b.row(j)))
+    }
+
+    /// Multiplies every element.
+    pub fn scale(&mut self, factor: f64) {
+        self.data.iter_mut().for_each(|x| *x *= factor);
+    }
+
+    /// Adds `factor` · B.
+    pub fn add_scaled(&mut self, factor: f64, b: &Matrix) {
+        assert_eq!((self.rows, self.cols), (b.rows, b.cols), "equal shapes");
+        for (x, &y) in self.data.iter_mut().zip(&b.data) {
+            *x += factor * y;
+        }
+    }
+
+    /// Σ_i A_ii.
+    pub fn trace(&self) -> f64 {
+        (0..self.rows.min(self.cols)).map(|i| self[(i, i)]).sum()
+    }
+
+    /// Σ_ij A_ij B_ij = tr(AᵀB).
+    pub fn inner(&self, b: &Matrix) -> f64 {
+        assert_eq!((self.rows, self.cols), (b.rows, b.cols), "equal shapes");
+        dot(&self.data, &b.data)
+    }
+
+    /// The squared length of every column.
+    pub fn column_norms_squared(&self) -> Vec<f64> {
+        let mut norms = vec![0.0; self.cols];
+        for i in 0..self.rows {
+            for (n, &x) in norms.iter_mut().zip(self.row(i)) {
+                *n += x * x;
+            }
+        }
+        norms
+    }
+
+    /// Whether no element is NaN or infinite.
+    pub fn is_finite(&self) -> bool {
+        self.data.iter().all(|x| x.is_finite())
+    }
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(x, y)| x * y).sum()
+}
+
+impl Index<(usize, usize)> for Matrix {
+    type Output = f64;
+
+    fn index(&self, (i, j): (usize, usize)) -> &f64 {
+        debug_assert!(j < self.cols);
+        &self.data[i * self.cols + j]
+    }
+}
+
+impl IndexMut<(usize, usize)> for Matrix {
+    fn index_mut(&mut self, (i, j): (usize, usize)) -> &mut f64 {
+        debug_assert!(j < self.cols);
+        &mut self.data[i * self.cols + j]
+    }
+}

@@ -1,0 +1,114 @@
+//! One component of a mixture: X = B ×_1 U^(1) … ×_D U^(D) + M + σ ε.
+
+use super::canonical::{canonicalize, is_canonical};
+use super::ranks_for;
+use crate::error::{Error, Result, sides};
+use crate::linalg::{Matrix, expand};
+
+/// Mean, loadings and noise variance of one component, in canonical form.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Component {
+    mean: Vec<f64>,
+    loadings: Vec<Matrix>,
+    noise_variance: f64,
+}
+
+impl Component {
+    /// A component from its parameters, which are checked and brought into canonical form: the loadings are
+    /// rotated so that U^(d)ᵀU^(d) is diagonal and descending, which changes nothing about the model.
+    pub fn new(
+        shape: &[usize],
+        mean: Vec<f64>,
+        mut loadings: Vec<Matrix>,
+        noise_variance: f64,
+    ) -> Result<Self> {
+        let rank: Vec<usize> = loadings.iter().map(Matrix::cols).collect();
+        if rank.len() != shape.len() {
+            return Err(Error::RankCount { ranks: rank.len(), order: shape.len() });
+        }
+        ranks_for(shape, &rank)?;
+        let size: usize = shape.iter().product();
+        let wrong = |problem: String| Err(Error::Model { problem });
+        if mean.len() != size {
+            return wrong(format!("a mean has {} numbers; shape {} needs {size}", mean.len(), sides(shape)));
+        }
+        for (d, (u, &side)) in loadings.iter().zip(shape).enumerate() {
+            if u.rows() != side {
+                return wrong(format!("the loadings of mode {} have {} rows instead of {side}", d + 1, u.rows()));
+            }
+            if !u.is_finite() {
+                return wrong(format!("the loadings of mode {} hold NaN or infinity", d + 1));
+            }
+        }
+        if let Some(i) = mean.iter().position(|x| !x.is_finite()) {
+            return wrong(format!("a mean holds {} at position {i}", mean[i]));
+        }
+        if !(noise_variance.is_finite() && noise_variance > 0.0) {
+            return wrong(format!("a noise variance is {noise_variance}; it must be positive"));
+        }
+        if !is_canonical(&loadings) {
+            canonicalize(&mut loadings);
+        }
+        Ok(Self { mean, loadings, noise_variance })
+    }
+
+    /// A component whose parameters are known to be valid: what an M-step returns.
+    pub(crate) fn from_step(mean: Vec<f64>, mut loadings: Vec<Matrix>, noise_variance: f64) -> Self {
+        canonicalize(&mut loadings);
+        Self { mean, loadings, noise_variance }
+    }
+
+    /// M, in row-major order.
+    pub fn mean(&self) -> &[f64] {
+        &self.mean
+    }
+
+    /// U^(d), one p_d × r_d matrix per mode: for matrices the row loadings L and the column loadings R.
+    pub fn loadings(&self) -> &[Matrix] {
+        &self.loadings
+    }
+
+    /// σ².
+    pub fn noise_variance(&self) -> f64 {
+        self.noise_variance
+    }
+
+    /// λ^(d): the squared lengths of the columns of U^(d), descending.
+    pub fn eigenvalues(&self, mode: usize) -> Vec<f64> {
+        self.loadings[mode].column_norms_squared()
+    }
+
+    /// s_j = Π_d λ^(d)_{j_d} in row-major order of the core: the variance each core entry adds to the samples.
+    pub fn core_variances(&self) -> Vec<f64> {
+        let mut s = vec![1.0];
+        for u in &self.loadings {
+            let lambda = u.column_norms_squared();
+            s = s.iter().flat_map(|&s| lambda.iter().map(move |&l| s * l)).collect();
+        }
+        s
+    }
+
+    /// Π_{e≠d} λ^(e), in row-major order of the other modes: the weights W of maths.md, eq. 11.
+    pub(crate) fn other_variances(&self, d: usize) -> Vec<f64> {
+        let mut w = vec![1.0];
+        for (e, u) in self.loadings.iter().enumerate() {
+            if e != d {
+                let lambda = u.column_norms_squared();
+                w = w.iter().flat_map(|&w| lambda.iter().map(move |&l| w * l)).collect();
+            }
+        }
+        w
+    }
+
+    /// B ×_1 U^(1) … ×_D U^(D) + M: the sample a core stands for (L B Rᵀ + M for matrices).
+    pub fn reconstruct(&self, core: &[f64]) -> Vec<f64> {
+        let mut x = expand(core, &self.loadings);
+        x.iter_mut().zip(&self.mean).for_each(|(x, m)| *x += m);
+        x
+    }
+
+    /// tr C = Σ_j s_j + P σ²: the total variance of the samples around the mean.
+    pub(crate) fn total_variance(&self) -> f64 {
+        self.core_variances().iter().sum::<f64>() + self.mean.len() as f64 * self.noise_variance
+    }
+}

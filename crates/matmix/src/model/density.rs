@@ -1,0 +1,53 @@
+//! The exact Gaussian density of a component and the posterior of a core (maths.md, eq. 5–8).
+
+use super::Component;
+
+/// What the density and the posterior of one component need, computed once per pass.
+///
+/// ```text
+/// Q = Y ⊘ (s + σ²)        v = σ² ⊘ (s + σ²)
+/// ln p(X|k) = −½ [ P ln 2π + (P − ρ) ln σ² + Σ ln(s_j + σ²) + (‖X − M‖² − Σ Y_j²/(s_j + σ²)) / σ² ]
+/// ```
+#[derive(Debug, Clone)]
+pub struct Density {
+    /// 1 / (s_j + σ²).
+    pub(crate) precision: Vec<f64>,
+    /// (s_j + 2σ²) / (s_j + σ²)²: what Y_j² takes off the squared reconstruction error.
+    pub(crate) explained: Vec<f64>,
+    noise_variance: f64,
+    constant: f64,
+}
+
+impl Density {
+    /// Prepares the density of a component.
+    pub fn new(component: &Component) -> Self {
+        let s = component.core_variances();
+        let noise = component.noise_variance();
+        let size = component.mean().len() as f64;
+        let log_determinant =
+            (size - s.len() as f64) * noise.ln() + s.iter().map(|s| (s + noise).ln()).sum::<f64>();
+        Self {
+            precision: s.iter().map(|s| 1.0 / (s + noise)).collect(),
+            explained: s.iter().map(|s| (s + 2.0 * noise) / ((s + noise) * (s + noise))).collect(),
+            noise_variance: noise,
+            constant: -0.5 * (size * (2.0 * std::f64::consts::PI).ln() + log_determinant),
+        }
+    }
+
+    /// ln p(X|k) from ‖X − M‖² and Σ Y_j²/(s_j + σ²).
+    #[inline(always)]
+    pub(crate) fn log_density(&self, squared_distance: f64, explained: f64) -> f64 {
+        // The difference is a sum of squares; rounding may leave a trace below zero.
+        self.constant - 0.5 * (squared_distance - explained).max(0.0) / self.noise_variance
+    }
+
+    /// Q = Y ⊘ (s + σ²): the posterior mean of the core from Y = (X − M) ×_1 U^(1)ᵀ … ×_D U^(D)ᵀ.
+    pub fn posterior_mean(&self, y: &[f64]) -> Vec<f64> {
+        y.iter().zip(&self.precision).map(|(y, p)| y * p).collect()
+    }
+
+    /// v = σ² ⊘ (s + σ²): the posterior variance of each entry of the core. The entries are independent.
+    pub fn posterior_variance(&self) -> Vec<f64> {
+        self.precision.iter().map(|p| p * self.noise_variance).collect()
+    }
+}

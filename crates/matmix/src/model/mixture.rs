@@ -1,0 +1,175 @@
+//! The mixture: weights and components, checked once.
+
+use super::Component;
+use crate::error::{Error, Result};
+use crate::linalg::Matrix;
+
+/// A mixture of K multilinear probabilistic PCA components for samples of one shape.
+///
+/// With K = 1 it is probabilistic PCA (order 1), PSOPCA (order 2) or tensor PPCA; with more components the
+/// mixture of PPCA (order 1), mixB2DPPCA (order 2) and their generalisation to any order.
+///
+/// Sample n is drawn from component k with probability π_k and is then
+///
+/// ```text
+/// X = B ×_1 U^(1) … ×_D U^(D) + M + σ ε      (X = L B Rᵀ + M + σ ε for matrices)
+/// ```
+///
+/// Reference: F. Ju, Y. Sun, J. Gao, S. Liu, Y. Hu, *Mixture of Bilateral-Projection Two-dimensional
+/// Probabilistic Principal Component Analysis*, arXiv 1601.01431.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mixture {
+    shape: Vec<usize>,
+    rank: Vec<usize>,
+    weights: Vec<f64>,
+    components: Vec<Component>,
+}
+
+/// What a fitted model costs and what it gains: smaller is better for all but the log-likelihood.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Criteria {
+    /// Σ_n ln p(X_n), weighted.
+    pub log_likelihood: f64,
+    /// −2 ln L + m ln N.
+    pub bic: f64,
+    /// −2 ln L + 2m.
+    pub aic: f64,
+    /// BIC plus twice the entropy of the responsibilities: prefers components that do not overlap.
+    pub icl: f64,
+}
+
+impl Mixture {
+    /// A mixture from its parts. The weights must be positive and are normalised to a sum of 1.
+    pub fn new(shape: &[usize], weights: Vec<f64>, components: Vec<Component>) -> Result<Self> {
+        let wrong = |problem: String| Err(Error::Model { problem });
+        let Some(first) = components.first() else {
+            return wrong("it has no components".into());
+        };
+        if weights.len() != components.len() {
+            return wrong(format!("{} weights for {} components", weights.len(), components.len()));
+        }
+        let rank: Vec<usize> = first.loadings().iter().map(Matrix::cols).collect();
+        for component in &components {
+            let sides: Vec<usize> = component.loadings().iter().map(Matrix::rows).collect();
+            let ranks: Vec<usize> = component.loadings().iter().map(Matrix::cols).collect();
+            if sides != shape || ranks != rank {
+                return wrong("its components differ in shape or rank".into());
+            }
+        }
+        if let Some(w) = weights.iter().find(|w| !(w.is_finite() && **w >= 0.0)) {
+            return wrong(format!("a component weight is {w}; weights must be finite and not negative"));
+        }
+        let total: f64 = weights.iter().sum();
+        if !(total.is_finite() && total > 0.0) {
+            return wrong("its component weights sum to nothing".into());
+        }
+        // A stored model sums to 1 up to rounding and keeps its bits.
+        let weights = if (total - 1.0).abs() <= 1e-12 {
+            weights
+        } else {
+            weights.iter().map(|w| w / total).collect()
+        };
+        Ok(Self { shape: shape.to_vec(), rank, weights, components })
+    }
+
+    /// The shape of the samples.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// The shape of the cores: one rank per mode.
+    pub fn rank(&self) -> &[usize] {
+        &self.rank
+    }
+
+    /// K.
+    pub fn n_components(&self) -> usize {
+        self.components.len()
+    }
+
+    /// P: the number of elements of a sample.
+    pub fn sample_len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// ρ: the number of elements of a core.
+    pub fn core_len(&self) -> usize {
+        self.rank.iter().product()
+    }
+
+    /// π: the weights of the components, summing to 1.
+    pub fn weights(&self) -> &[f64] {
+        &self.weights
+    }
+
+    /// The components.
+    pub fn components(&self) -> &[Component] {
+        &self.components
+    }
+
+    /// Component `k`, or an error that says how many there are.
+    pub fn component(&self, k: usize) -> Result<&Component> {
+        self.components.get(k).ok_or(Error::Option {
+            option: "component",
+            value: k.to_string(),
+            expected: "less than the number of components",
+        })
+    }
+
+    /// The number of free parameters: weights, means, noise variances and loadings, less what rotations of
+    /// the latent axes and moving scale between the modes leave undetermined.
+    pub fn n_parameters(&self) -> usize {
+        let loadings: usize =
+            self.shape.iter().zip(&self.rank).map(|(&p, &r)| p * r - r * (r - 1) / 2).sum::<usize>()
+                - (self.shape.len() - 1);
+        self.n_components() * (self.sample_len() + loadings + 1) + self.n_components() - 1
+    }
+
+    /// BIC, AIC and ICL from a total log-likelihood, the entropy of the responsibilities and N.
+    pub(crate) fn criteria(&self, log_likelihood: f64, entropy: f64, n: f64) -> Criteria {
+        let m = self.n_parameters() as f64;
+        let bic = -2.0 * log_likelihood + m * n.ln();
+        Criteria { log_likelihood, bic, aic: -2.0 * log_likelihood + 2.0 * m, icl: bic + 2.0 * entropy }
+    }
+
+    /// C_k = U^(1)U^(1)ᵀ ⊗ … ⊗ U^(D)U^(D)ᵀ + σ² I over the row-major elements: for small P only.
+    pub fn covariance(&self, k: usize) -> Result<Matrix> {
+        const LIMIT: usize = 8192;
+        let size = self.sample_len();
+        if size > LIMIT {
+            return Err(Error::TooLarge { size, limit: LIMIT });
+        }
+        let component = self.component(k)?;
+        let mut c = Matrix::identity(1, 1);
+        for u in component.loadings() {
+            let g = u.times_transpose(u);
+            let (n, p) = (c.rows(), g.rows());
+            c = Matrix::from_fn(n * p, n * p, |i, j| c[(i / p, j / p)] * g[(i % p, j % p)]);
+        }
+        for i in 0..size {
+            c[(i, i)] += component.noise_variance();
+        }
+        Ok(c)
+    }
+
+    /// The same model with its components in another order.
+    pub fn permuted(&self, order: &[usize]) -> Result<Self> {
+        let mut seen: Vec<usize> = order.to_vec();
+        seen.sort_unstable();
+        if seen != (0..self.n_components()).collect::<Vec<_>>() {
+            return Err(Error::Option {
+                option: "order",
+                value: format!("{order:?}"),
+                expected: "a permutation of the components",
+            });
+        }
+        let weights = order.iter().map(|&k| self.weights[k]).collect();
+        let components = order.iter().map(|&k| self.components[k].clone()).collect();
+        Ok(Self { weights, components, ..self.clone() })
+    }
+
+    /// Replaces weights and components: what an M-step returns.
+    pub(crate) fn from_step(&self, weights: Vec<f64>, components: Vec<Component>) -> Self {
+        Self { shape: self.shape.clone(), rank: self.rank.clone(), weights, components }
+    }
+}

@@ -1,0 +1,221 @@
+//! A block of samples, one per lane: packing, contraction and densities.
+
+use pulp::Simd;
+
+use super::contract::{Fibre, contract_fibre, contract_mode};
+use super::plan::{Plan, Step};
+use super::simd::Real;
+use crate::data::Chunk;
+
+/// Bytes of packed samples per block: they should stay in the second-level cache with what is made of them.
+const BLOCK_BYTES: usize = 256 << 10;
+
+/// Elements packed at a time, so that the lanes written stay in the first-level cache.
+const PACK_ELEMENTS: usize = 16;
+
+/// The number of lanes of a block of samples with `sample_len` elements.
+pub(crate) fn lanes_for<T: Real>(sample_len: usize) -> usize {
+    let fitting = BLOCK_BYTES / (sample_len * size_of::<T>()).max(1);
+    (fitting / T::LANES * T::LANES).clamp(T::LANES, 4 * T::LANES)
+}
+
+/// Packed samples less a reference: `x[element][lane]`; lanes without a sample are zero.
+pub(crate) struct Packed<T> {
+    pub(crate) lanes: usize,
+    pub(crate) count: usize,
+    pub(crate) x: Vec<T>,
+    /// ‖X − G‖² per lane.
+    pub(crate) norms: Vec<f64>,
+}
+
+impl<T: Real> Packed<T> {
+    pub(crate) fn new(sample_len: usize) -> Self {
+        let lanes = lanes_for::<T>(sample_len);
+        Self { lanes, count: 0, x: vec![T::from_f64(0.0); sample_len * lanes], norms: vec![0.0; lanes] }
+    }
+
+    /// Packs the samples of `chunk` (at most as many as there are lanes), scaled, less `reference`.
+    #[inline(always)]
+    pub(crate) fn fill(&mut self, chunk: Chunk<'_>, scale: f64, reference: &[T]) {
+        self.count = chunk.len() / reference.len();
+        if self.count < self.lanes {
+            self.x.fill(T::from_f64(0.0));
+        }
+        let scale = T::from_f64(scale);
+        match chunk {
+            Chunk::U8(x) => self.transpose(x, reference, |x, g| T::from_f64(f64::from(x)) * scale - g),
+            Chunk::F32(x) => self.transpose(x, reference, |x, g| T::from_f64(f64::from(x)) * scale - g),
+            Chunk::F64(x) => self.transpose(x, reference, |x, g| T::from_f64(x) * scale - g),
+        }
+        self.measure();
+    }
+
+    #[inline(always)]
+    fn transpose<E: Copy>(&mut self, x: &[E], reference: &[T], centre: impl Fn(E, T) -> T) {
+        let (size, lanes) = (reference.len(), self.lanes);
+        for start in (0..size).step_by(PACK_ELEMENTS) {
+            let end = (start + PACK_ELEMENTS).min(size);
+            let to = &mut self.x[start * lanes..end * lanes];
+            for n in 0..self.count {
+                let from = &x[n * size + start..n * size + end];
+                for ((row, &e), &g) in to.chunks_exact_mut(lanes).zip(from).zip(&reference[start..end]) {
+                    row[n] = centre(e, g);
+                }
+            }
+        }
+    }
+
+    /// ‖X − G‖²: short runs in the working precision, their sum in double.
+    #[inline(always)]
+    fn measure(&mut self) {
+        self.norms.fill(0.0);
+        let mut run = vec![T::from_f64(0.0); self.lanes];
+        for rows in self.x.chunks(self.lanes * 2 * PACK_ELEMENTS) {
+            run.fill(T::from_f64(0.0));
+            for row in rows.chunks_exact(self.lanes) {
+                for (r, &x) in run.iter_mut().zip(row) {
+                    *r = *r + x * x;
+                }
+            }
+            for (norm, r) in self.norms.iter_mut().zip(&run) {
+                *norm += r.to_f64();
+            }
+        }
+    }
+}
+
+/// A packed block and what the model makes of it.
+pub(crate) struct Block<T> {
+    pub(crate) packed: Packed<T>,
+    /// What comes out of each step of the contraction, `[component][element][lane]`.
+    pub(crate) stages: Vec<Vec<T>>,
+    /// ⟨X − G, M − G⟩, `[component][lane]`.
+    inner: Vec<f64>,
+    /// ‖X − M‖², `[component][lane]`.
+    pub(crate) squared_distance: Vec<f64>,
+    /// ln p(X|k), `[component][lane]`.
+    pub(crate) log_density: Vec<f64>,
+    /// ‖X − X̂‖², `[component][lane]`.
+    pub(crate) squared_error: Vec<f64>,
+}
+
+impl<T: Real> Block<T> {
+    pub(crate) fn new(plan: &Plan<T>) -> Self {
+        let packed = Packed::new(plan.sample_len);
+        let per_lane = plan.components.len() * packed.lanes;
+        let stages =
+            plan.steps.iter().map(|s| vec![T::from_f64(0.0); s.out_len() * per_lane]).collect();
+        Self {
+            packed,
+            stages,
+            inner: vec![0.0; per_lane],
+            squared_distance: vec![0.0; per_lane],
+            log_density: vec![0.0; per_lane],
+            squared_error: vec![0.0; per_lane],
+        }
+    }
+
+    /// The E-step on one block: contracts it with every component and evaluates the densities.
+    #[inline(always)]
+    pub(crate) fn evaluate<S: Simd>(&mut self, simd: S, plan: &Plan<T>, chunk: Chunk<'_>, scale: f64) {
+        self.packed.fill(chunk, scale, &plan.reference);
+        self.contract_first(simd, plan);
+        let lanes = self.packed.lanes;
+        for t in 1..plan.steps.len() {
+            let step = plan.steps[t];
+            let (done, rest) = self.stages.split_at_mut(t);
+            let (from, to) = (&done[t - 1], &mut rest[0]);
+            let (in_len, out_len) = (plan.steps[t - 1].out_len() * lanes, step.out_len() * lanes);
+            for (k, component) in plan.components.iter().enumerate() {
+                contract_mode(
+                    simd,
+                    &from[k * in_len..(k + 1) * in_len],
+                    (step.before, step.n, step.after),
+                    &component.loadings[step.mode],
+                    step.cols,
+                    lanes,
+                    &mut to[k * out_len..(k + 1) * out_len],
+                );
+            }
+        }
+        self.densities(plan);
+    }
+
+    /// The first step reads the samples: every component takes its turn on a fibre while it is in cache.
+    #[inline(always)]
+    fn contract_first<S: Simd>(&mut self, simd: S, plan: &Plan<T>) {
+        let Step { mode, before, n, after, cols } = plan.steps[0];
+        let lanes = self.packed.lanes;
+        let vectors = lanes * size_of::<T>() / size_of::<T::Vector<S>>();
+        let out_len = plan.steps[0].out_len() * vectors;
+        let x = T::vectors::<S>(&self.packed.x);
+        let out = T::vectors_mut::<S>(&mut self.stages[0]);
+        self.inner.fill(0.0);
+        for o in 0..before {
+            for m in 0..after {
+                let x = &x[(o * n * after + m) * vectors..];
+                for (k, component) in plan.components.iter().enumerate() {
+                    let fibre = Fibre {
+                        u: &component.loadings[mode],
+                        n,
+                        cols,
+                        mean: &component.mean[o * n * after + m..],
+                        mean_stride: after,
+                    };
+                    contract_fibre(
+                        simd,
+                        &fibre,
+                        x,
+                        after * vectors,
+                        &mut out[k * out_len + (o * cols * after + m) * vectors..(k + 1) * out_len],
+                        after * vectors,
+                        vectors,
+                        &mut self.inner[k * lanes..(k + 1) * lanes],
+                    );
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn densities(&mut self, plan: &Plan<T>) {
+        let lanes = self.packed.lanes;
+        let mut explained = vec![0.0; lanes];
+        let mut removed = vec![0.0; lanes];
+        let y = self.stages.last().map_or(&[][..], Vec::as_slice);
+        for (k, component) in plan.components.iter().enumerate() {
+            explained.fill(0.0);
+            removed.fill(0.0);
+            let y = &y[k * plan.core_len * lanes..(k + 1) * plan.core_len * lanes];
+            for (j, row) in y.chunks_exact(lanes).enumerate() {
+                let (y0, precision) = (component.y0[j], component.density.precision[j]);
+                let factor = component.density.explained[j];
+                for lane in 0..lanes {
+                    let y = row[lane].to_f64() - y0;
+                    explained[lane] += y * y * precision;
+                    removed[lane] += y * y * factor;
+                }
+            }
+            let at = k * lanes..(k + 1) * lanes;
+            let (distance, inner) = (&mut self.squared_distance[at.clone()], &self.inner[at.clone()]);
+            let (density, error) = (&mut self.log_density[at.clone()], &mut self.squared_error[at]);
+            for lane in 0..lanes {
+                let d = (self.packed.norms[lane] - 2.0 * inner[lane] + component.mean_norm).max(0.0);
+                distance[lane] = d;
+                density[lane] = component.density.log_density(d, explained[lane]);
+                error[lane] = (d - removed[lane]).max(0.0);
+            }
+        }
+    }
+
+    /// Y of one lane under component `k`, less the projection of the mean.
+    #[inline(always)]
+    pub(crate) fn y(&self, plan: &Plan<T>, k: usize, lane: usize, out: &mut [f64]) {
+        let lanes = self.packed.lanes;
+        let y = self.stages.last().map_or(&[][..], Vec::as_slice);
+        let y = &y[k * plan.core_len * lanes..];
+        for ((out, j), y0) in out.iter_mut().zip(0..).zip(&plan.components[k].y0) {
+            *out = y[j * lanes + lane].to_f64() - y0;
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! One pass over the samples: the only place where time goes.
+//!
+//! A pass takes the current model, walks over the samples in chunks of a fixed size and returns a value that
+//! can be added to another such value. Chunks run in parallel, are sequential inside, and are added in
+//! the order of their numbers: the same bits on any number of threads.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`chunks`] | splitting a set into chunks, running them in parallel, adding in order |
+//! | [`simd`] | the instruction sets and the numbers the kernels run in |
+//! | [`contract`] | the kernel: one mode of a block of samples against a loading matrix |
+//! | [`block`] | a block of samples: packing, contraction, densities |
+//! | [`plan`] | a model made ready for the blocks |
+//! | [`statistics`] | the sums of an EM pass |
+//! | [`em`], [`moments`], [`scatter`], [`distances`], [`inference`] | the passes themselves |
+
+pub(crate) mod block;
+pub(crate) mod chunks;
+pub(crate) mod contract;
+pub(crate) mod distances;
+pub(crate) mod em;
+pub(crate) mod inference;
+pub(crate) mod moments;
+pub(crate) mod plan;
+pub(crate) mod scatter;
+pub(crate) mod simd;
+pub(crate) mod statistics;
+
+pub use plan::Precision;
+pub use simd::Path as SimdPath;
+pub use statistics::{ComponentStatistics, Statistics};

@@ -1,0 +1,194 @@
+//! A model made ready for the blocks of one pass: rounded to the working precision, centred on a reference.
+
+use super::simd::Real;
+use crate::data::Element;
+use crate::linalg::project;
+use crate::model::{Component, Density, Mixture};
+
+/// The precision the samples are contracted in. Parameters, sums and the M-step are always double.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Precision {
+    /// Single for `u8` and `f32` data unless the model's noise is so small that rounding would show; double
+    /// for `f64` data.
+    #[default]
+    Auto,
+    /// Single, whatever the data and the model.
+    Single,
+    /// Double, whatever the data.
+    Double,
+}
+
+/// Above this ratio of total variance to noise, the differences of a density in single precision are mostly
+/// rounding: ½ · ε · 100 · P is about 3e-6 nats per element.
+const SINGLE_LIMIT: f64 = 100.0;
+
+impl Precision {
+    /// Whether a pass with this model over elements of this type runs in double precision. A function of
+    /// the model and the element type alone, so that a resumed fit takes the same turns.
+    pub(crate) fn is_double(self, element: Element, model: &Mixture) -> bool {
+        match self {
+            Precision::Double => true,
+            Precision::Single => false,
+            Precision::Auto if element == Element::F64 => true,
+            Precision::Auto => {
+                let reference = reference(model);
+                let size = model.sample_len() as f64;
+                let (mut total, mut noise) = (0.0f64, f64::INFINITY);
+                for (weight, component) in model.weights().iter().zip(model.components()) {
+                    let offset: f64 =
+                        component.mean().iter().zip(&reference).map(|(m, g)| (m - g) * (m - g)).sum();
+                    total += weight * (component.total_variance() + offset);
+                    noise = noise.min(component.noise_variance());
+                }
+                let per_element = total / size;
+                !(1e-20..=1e20).contains(&per_element) || per_element > SINGLE_LIMIT * noise
+            }
+        }
+    }
+}
+
+/// Σ_k π_k M_k: subtracted from every sample before anything else, so that single precision is spent on what
+/// differs between samples. With one component it is the mean itself.
+fn reference(model: &Mixture) -> Vec<f64> {
+    let mut reference = vec![0.0; model.sample_len()];
+    for (weight, component) in model.weights().iter().zip(model.components()) {
+        for (g, m) in reference.iter_mut().zip(component.mean()) {
+            *g += weight * m;
+        }
+    }
+    reference
+}
+
+/// One step of a contraction: which mode, between what.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Step {
+    pub(crate) mode: usize,
+    pub(crate) before: usize,
+    pub(crate) n: usize,
+    pub(crate) after: usize,
+    pub(crate) cols: usize,
+}
+
+impl Step {
+    /// Elements per sample that come out of this step.
+    pub(crate) fn out_len(&self) -> usize {
+        self.before * self.cols * self.after
+    }
+}
+
+/// The steps that contract all modes of `shape` to `rank`, mode `last` at the end.
+pub(crate) fn steps(shape: &[usize], rank: &[usize], last: usize) -> Vec<Step> {
+    // Cheapest first: a step costs elements × rank and divides the elements by side / rank.
+    let mut others: Vec<usize> = (0..shape.len()).filter(|&e| e != last).collect();
+    let cost = |e: usize| rank[e] as f64 / (1.0 - rank[e] as f64 / (shape[e] as f64 + 1.0));
+    others.sort_by(|&a, &b| cost(a).total_cmp(&cost(b)).then(b.cmp(&a)));
+    let mut sides = shape.to_vec();
+    others
+        .into_iter()
+        .chain([last])
+        .map(|mode| {
+            let step = Step {
+                mode,
+                before: sides[..mode].iter().product(),
+                n: sides[mode],
+                after: sides[mode + 1..].iter().product(),
+                cols: rank[mode],
+            };
+            sides[mode] = rank[mode];
+            step
+        })
+        .collect()
+}
+
+/// The mode to contract last when no mode is being updated: the one that makes the contraction cheapest.
+pub(crate) fn cheapest_last(shape: &[usize], rank: &[usize]) -> usize {
+    let cost = |d: &usize| -> usize {
+        let mut elements: usize = shape.iter().product();
+        steps(shape, rank, *d)
+            .iter()
+            .map(|s| {
+                let cost = elements * s.cols;
+                elements = s.out_len();
+                cost
+            })
+            .sum()
+    };
+    (0..shape.len()).min_by_key(cost).unwrap_or(0)
+}
+
+/// A mixture ready for a pass that updates `mode`, in precision `T`.
+pub(crate) struct Plan<T> {
+    pub(crate) sample_len: usize,
+    pub(crate) core_len: usize,
+    pub(crate) steps: Vec<Step>,
+    /// G, subtracted from every sample.
+    pub(crate) reference: Vec<T>,
+    pub(crate) components: Vec<PlannedComponent<T>>,
+}
+
+/// One component of a [`Plan`].
+pub(crate) struct PlannedComponent<T> {
+    /// U^(d), row-major, in the working precision.
+    pub(crate) loadings: Vec<Vec<T>>,
+    /// M − G in the working precision.
+    pub(crate) mean: Vec<T>,
+    /// M − G in double precision.
+    pub(crate) offset: Vec<f64>,
+    /// ‖M − G‖² of the rounded mean.
+    pub(crate) mean_norm: f64,
+    /// (M − G) contracted over all modes but the one updated.
+    pub(crate) z0: Vec<f64>,
+    /// (M − G) contracted over all modes.
+    pub(crate) y0: Vec<f64>,
+    pub(crate) density: Density,
+    pub(crate) log_weight: f64,
+    /// Π_{e≠d} λ^(e) for the mode that is updated.
+    pub(crate) other_variances: Vec<f64>,
+}
+
+impl<T: Real> Plan<T> {
+    pub(crate) fn new(model: &Mixture, mode: usize) -> Self {
+        let reference: Vec<T> = reference(model).iter().map(|&g| T::from_f64(g)).collect();
+        let components = model
+            .weights()
+            .iter()
+            .zip(model.components())
+            .map(|(&weight, component)| plan_component(model.shape(), component, weight, mode, &reference))
+            .collect();
+        Self {
+            sample_len: model.sample_len(),
+            core_len: model.core_len(),
+            steps: steps(model.shape(), model.rank(), mode),
+            reference,
+            components,
+        }
+    }
+}
+
+fn plan_component<T: Real>(
+    shape: &[usize],
+    component: &Component,
+    weight: f64,
+    mode: usize,
+    reference: &[T],
+) -> PlannedComponent<T> {
+    // The pass sees the rounded mean: with the same rounding in every term, what cancels still cancels.
+    let offset: Vec<f64> = component.mean().iter().zip(reference).map(|(m, g)| m - g.to_f64()).collect();
+    let mean: Vec<T> = offset.iter().map(|&m| T::from_f64(m)).collect();
+    let rounded: Vec<f64> = mean.iter().map(|m| m.to_f64()).collect();
+    PlannedComponent {
+        loadings: component
+            .loadings()
+            .iter()
+            .map(|u| u.as_slice().iter().map(|&x| T::from_f64(x)).collect())
+            .collect(),
+        mean_norm: rounded.iter().map(|m| m * m).sum(),
+        z0: project(&rounded, shape, component.loadings(), Some(mode)),
+        y0: project(&rounded, shape, component.loadings(), None),
+        mean,
+        offset,
+        density: Density::new(component),
+        log_weight: weight.ln(),
+        other_variances: component.other_variances(mode),
+    }
+}

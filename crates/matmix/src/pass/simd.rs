@@ -1,0 +1,135 @@
+//! The instruction sets the kernels run on, and the two number types they run in.
+//!
+//! One source serves all of them: a kernel is generic over `pulp::Simd` and is compiled once per
+//! instruction set; which one runs is decided when a pass starts.
+
+use std::ops::{Add, Mul, Sub};
+
+use pulp::{Simd, WithSimd};
+
+/// An instruction set a kernel can run on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Path {
+    /// 512-bit vectors (x86-64).
+    Avx512,
+    /// 256-bit vectors with fused multiply-add (x86-64).
+    Avx2,
+    /// 128-bit vectors (AArch64).
+    Neon,
+    /// Plain code for every machine.
+    Portable,
+}
+
+impl Path {
+    /// The instruction sets of this machine, best first.
+    pub fn available() -> Vec<Path> {
+        let mut paths = Vec::new();
+        #[cfg(target_arch = "x86_64")]
+        {
+            if pulp::x86::V4::try_new().is_some() {
+                paths.push(Path::Avx512);
+            }
+            if pulp::x86::V3::try_new().is_some() {
+                paths.push(Path::Avx2);
+            }
+        }
+        #[cfg(target_arch = "aarch64")]
+        if pulp::aarch64::Neon::try_new().is_some() {
+            paths.push(Path::Neon);
+        }
+        paths.push(Path::Portable);
+        paths
+    }
+
+    /// The best instruction set of this machine.
+    pub fn best() -> Path {
+        Self::available()[0]
+    }
+
+    /// Runs `op` compiled for this instruction set (or portably if the machine does not have it).
+    pub(crate) fn run<Op: WithSimd>(self, op: Op) -> Op::Output {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Path::Avx512 => match pulp::x86::V4::try_new() {
+                Some(simd) => Simd::vectorize(simd, op),
+                None => op.with_simd(pulp::Scalar256b),
+            },
+            #[cfg(target_arch = "x86_64")]
+            Path::Avx2 => match pulp::x86::V3::try_new() {
+                Some(simd) => Simd::vectorize(simd, op),
+                None => op.with_simd(pulp::Scalar256b),
+            },
+            #[cfg(target_arch = "aarch64")]
+            Path::Neon => match pulp::aarch64::Neon::try_new() {
+                Some(simd) => Simd::vectorize(simd, op),
+                None => op.with_simd(pulp::Scalar256b),
+            },
+            _ => op.with_simd(pulp::Scalar256b),
+        }
+    }
+}
+
+/// A number type the kernels run in: `f32` or `f64`.
+pub(crate) trait Real:
+    bytemuck::Pod + Send + Sync + Add<Output = Self> + Mul<Output = Self> + Sub<Output = Self>
+{
+    /// As many as fit one 64-byte vector; blocks are a multiple of it on every instruction set, so that
+    /// the sums do not depend on the width of the machine's vectors.
+    const LANES: usize;
+
+    /// A vector of these on one instruction set.
+    type Vector<S: Simd>: bytemuck::Pod;
+
+    fn from_f64(x: f64) -> Self;
+    fn to_f64(self) -> f64;
+    fn splat<S: Simd>(simd: S, x: Self) -> Self::Vector<S>;
+    /// a·b + c, fused where the machine can.
+    fn mul_add<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>, c: Self::Vector<S>)
+    -> Self::Vector<S>;
+    /// The sum of the lanes.
+    fn sum<S: Simd>(simd: S, a: Self::Vector<S>) -> Self;
+    fn vectors<S: Simd>(x: &[Self]) -> &[Self::Vector<S>];
+    fn vectors_mut<S: Simd>(x: &mut [Self]) -> &mut [Self::Vector<S>];
+}
+
+macro_rules! real {
+    ($type:ty, $lanes:literal, $vector:ident, $splat:ident, $mul_add:ident, $sum:ident, $simd:ident, $simd_mut:ident) => {
+        impl Real for $type {
+            const LANES: usize = $lanes;
+            type Vector<S: Simd> = S::$vector;
+
+            #[inline(always)]
+            fn from_f64(x: f64) -> Self {
+                x as $type
+            }
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                f64::from(self)
+            }
+            #[inline(always)]
+            fn splat<S: Simd>(simd: S, x: Self) -> S::$vector {
+                simd.$splat(x)
+            }
+            #[inline(always)]
+            fn mul_add<S: Simd>(simd: S, a: S::$vector, b: S::$vector, c: S::$vector) -> S::$vector {
+                simd.$mul_add(a, b, c)
+            }
+            #[inline(always)]
+            fn sum<S: Simd>(simd: S, a: S::$vector) -> Self {
+                simd.$sum(a)
+            }
+            #[inline(always)]
+            fn vectors<S: Simd>(x: &[Self]) -> &[S::$vector] {
+                S::$simd(x).0
+            }
+            #[inline(always)]
+            fn vectors_mut<S: Simd>(x: &mut [Self]) -> &mut [S::$vector] {
+                S::$simd_mut(x).0
+            }
+        }
+    };
+}
+
+real!(f32, 16, f32s, splat_f32s, mul_add_e_f32s, reduce_sum_f32s, as_simd_f32s, as_mut_simd_f32s);
+real!(f64, 8, f64s, splat_f64s, mul_add_e_f64s, reduce_sum_f64s, as_simd_f64s, as_mut_simd_f64s);
