@@ -57,7 +57,9 @@ pub enum Error {
     },
 
     /// More components than samples.
-    #[error("{components} components cannot be fitted to {samples} samples (of positive weight); use at most {samples}")]
+    #[error(
+        "{components} components cannot be fitted to {samples} samples (of positive weight); use at most {samples}"
+    )]
     TooManyComponents {
         /// The number of components asked for.
         components: usize,
@@ -66,7 +68,9 @@ pub enum Error {
     },
 
     /// One rank per mode is needed.
-    #[error("{ranks} rank(s) given for samples of order {order}; give one per mode, or a single one for all modes")]
+    #[error(
+        "{ranks} rank(s) given for samples of order {order}; give one per mode, or a single one for all modes"
+    )]
     RankCount {
         /// How many ranks were given.
         ranks: usize,

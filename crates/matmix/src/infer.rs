@@ -41,7 +41,14 @@ impl Mixture {
     /// γ_nk = p(k|X_n) for every sample and component, N × K.
     pub fn responsibilities(&self, samples: &Samples<'_>) -> Result<Vec<f64>> {
         let mut out = Vec::with_capacity(samples.len() * self.n_components());
-        infer(self, samples, Cores::None, 16 * self.n_components(), |i| i.responsibilities, |x| out.extend(x))?;
+        infer(
+            self,
+            samples,
+            Cores::None,
+            16 * self.n_components(),
+            |i| i.responsibilities,
+            |x| out.extend(x),
+        )?;
         Ok(out)
     }
 
@@ -76,12 +83,19 @@ impl Mixture {
             log_likelihood: Vec::with_capacity(n),
         };
         let bytes = 8 * k * (self.core_len() + 2);
-        infer(self, samples, Cores::All, bytes, |i| i, |i| {
-            out.cores.extend(i.cores);
-            out.responsibilities.extend(i.responsibilities);
-            out.components.extend(i.best);
-            out.log_likelihood.extend(i.log_likelihood);
-        })?;
+        infer(
+            self,
+            samples,
+            Cores::All,
+            bytes,
+            |i| i,
+            |i| {
+                out.cores.extend(i.cores);
+                out.responsibilities.extend(i.responsibilities);
+                out.components.extend(i.best);
+                out.log_likelihood.extend(i.log_likelihood);
+            },
+        )?;
         Ok(out)
     }
 
@@ -90,10 +104,17 @@ impl Mixture {
         let mut cores = Vec::with_capacity(samples.len() * self.core_len());
         let mut components = Vec::with_capacity(samples.len());
         let bytes = 8 * (self.core_len() + 2 * self.n_components());
-        infer(self, samples, Cores::MostProbable, bytes, |i| (i.cores, i.best), |(c, b)| {
-            cores.extend(c);
-            components.extend(b);
-        })?;
+        infer(
+            self,
+            samples,
+            Cores::MostProbable,
+            bytes,
+            |i| (i.cores, i.best),
+            |(c, b)| {
+                cores.extend(c);
+                components.extend(b);
+            },
+        )?;
         Ok((cores, components))
     }
 
@@ -192,15 +213,22 @@ impl Mixture {
     pub fn evaluate(&self, samples: &Samples<'_>) -> Result<Criteria> {
         let (mut likelihood, mut entropy) = (0.0, 0.0);
         let k = self.n_components();
-        infer(self, samples, Cores::None, 16 * k, |i| i, |i| {
-            for (n, l) in i.range.clone().zip(&i.log_likelihood) {
-                likelihood += samples.weight(n) * l;
-            }
-            for (n, gammas) in i.range.clone().zip(i.responsibilities.chunks_exact(k)) {
-                let e: f64 = gammas.iter().filter(|g| **g > 0.0).map(|g| -g * g.ln()).sum();
-                entropy += samples.weight(n) * e;
-            }
-        })?;
+        infer(
+            self,
+            samples,
+            Cores::None,
+            16 * k,
+            |i| i,
+            |i| {
+                for (n, l) in i.range.clone().zip(&i.log_likelihood) {
+                    likelihood += samples.weight(n) * l;
+                }
+                for (n, gammas) in i.range.clone().zip(i.responsibilities.chunks_exact(k)) {
+                    let e: f64 = gammas.iter().filter(|g| **g > 0.0).map(|g| -g * g.ln()).sum();
+                    entropy += samples.weight(n) * e;
+                }
+            },
+        )?;
         Ok(self.criteria(likelihood, entropy, samples.total_weight()))
     }
 }
@@ -272,8 +300,11 @@ impl LowRank {
                 let mut out = Vec::new();
                 for x in x.chunks_exact(size) {
                     let centred: Vec<f64> = x.iter().zip(self.mean()).map(|(x, m)| x - m).collect();
-                    let core =
-                        if all_whole { centred } else { project(&centred, self.shape(), self.loadings(), None) };
+                    let core = if all_whole {
+                        centred
+                    } else {
+                        project(&centred, self.shape(), self.loadings(), None)
+                    };
                     out.extend(finish(core));
                 }
                 Ok(out)

@@ -1,5 +1,9 @@
 //! presets
 /// Preset
 pub enum Preset {}
-impl Preset { /// names
-pub fn names() -> Vec<&'static str> { vec![] } }
+impl Preset {
+    /// names
+    pub fn names() -> Vec<&'static str> {
+        vec![]
+    }
+}

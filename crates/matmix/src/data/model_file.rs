@@ -105,7 +105,9 @@ impl ModelFile {
             "" => Model::Mixture(read_mixture(tensors, "")?),
             other => {
                 let other: String = other.chars().take(40).collect();
-                return Err(tensors.wrong(format!("its model is `{other}`; `mixture` and `low_rank` are known")));
+                return Err(
+                    tensors.wrong(format!("its model is `{other}`; `mixture` and `low_rank` are known"))
+                );
             }
         };
         let json = |key: &str| tensors.metadata(key).and_then(|text| serde_json::from_str(text).ok());

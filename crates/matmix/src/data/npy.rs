@@ -353,8 +353,7 @@ pub fn write_array<T: Scalar>(path: impl Into<PathBuf>, shape: &[usize], element
 
 fn header_bytes(descr: &str, shape: &[usize]) -> Vec<u8> {
     let axes: Vec<String> = shape.iter().map(|axis| format!("{axis},")).collect();
-    let mut text =
-        format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({}), }}", axes.join(" "));
+    let mut text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({}), }}", axes.join(" "));
     // The elements begin at a multiple of 64 bytes, as NumPy writes them, so that they can be mapped.
     while (10 + text.len() + 1) % 64 != 0 {
         text.push(' ');

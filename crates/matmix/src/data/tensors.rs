@@ -127,7 +127,10 @@ impl Tensors {
     pub(crate) fn matrices(&self, name: &str, count: usize) -> Result<Vec<Matrix>> {
         let (shape, data) = self.get(name, &[Some(count), None, None])?;
         let (rows, cols) = (shape[1], shape[2]);
-        Ok(data.chunks_exact((rows * cols).max(1)).map(|m| Matrix::from_vec(rows, cols, m.to_vec())).collect())
+        Ok(data
+            .chunks_exact((rows * cols).max(1))
+            .map(|m| Matrix::from_vec(rows, cols, m.to_vec()))
+            .collect())
     }
 
     /// A tensor whose axes are as expected; `None` accepts any length but zero.

@@ -81,7 +81,8 @@ impl State {
             _ => None,
         };
         let k = fit.options.components;
-        let fits = |m: &Mixture| m.shape() == fit.samples.shape() && m.rank() == fit.rank && m.n_components() == k;
+        let fits =
+            |m: &Mixture| m.shape() == fit.samples.shape() && m.rank() == fit.rank && m.n_components() == k;
         let whole = model.iter().all(fits) && best.iter().all(|b| fits(&b.0)) && meta.reseeds.len() <= k;
         let begun = model.is_some() == !meta.history.log_likelihood.is_empty();
         if !(whole && begun && (best.is_some() || meta.restart == 0)) {

@@ -163,11 +163,8 @@ pub(super) fn alternate(
             variances[d] = (0..shape[d]).map(|i| scatter[(i, i)] / weight).collect();
         }
     }
-    let loadings = loadings
-        .into_iter()
-        .zip(shape)
-        .map(|(v, &p)| v.unwrap_or_else(|| Matrix::identity(p, p)))
-        .collect();
+    let loadings =
+        loadings.into_iter().zip(shape).map(|(v, &p)| v.unwrap_or_else(|| Matrix::identity(p, p))).collect();
     Ok(Loadings { loadings, variances, converged })
 }
 

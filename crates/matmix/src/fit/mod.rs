@@ -15,4 +15,3 @@ pub use em::{Fit, Observer, Progress, fit, fit_with};
 pub use history::{Event, History, StopReason};
 pub use low_rank::{LowRankFit, LowRankOptions, fit_low_rank};
 pub use options::{Algorithm, FitOptions, Start, StopRule};
-

@@ -138,7 +138,11 @@ impl FitOptions {
             }
             if model.n_components() != self.components {
                 let k = model.n_components();
-                return out_of_range("start", format!("a model of {k} components"), "a model of as many components");
+                return out_of_range(
+                    "start",
+                    format!("a model of {k} components"),
+                    "a model of as many components",
+                );
             }
             if model.rank() != rank {
                 let rank = crate::error::sides(model.rank());

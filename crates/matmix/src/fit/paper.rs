@@ -41,14 +41,29 @@ pub(super) fn iterate(
     let state = carried.get_or_insert_with(|| Variational {
         l: model.components().iter().map(|c| c.loadings()[0].clone()).collect(),
         r: model.components().iter().map(|c| c.loadings()[1].clone()).collect(),
-        s: model.components().iter().map(|c| Matrix::identity(c.loadings()[1].cols(), c.loadings()[1].cols())).collect(),
+        s: model
+            .components()
+            .iter()
+            .map(|c| Matrix::identity(c.loadings()[1].cols(), c.loadings()[1].cols()))
+            .collect(),
     });
     // (c) comes first: it needs nothing but the current parameters.
     let gamma = model.responsibilities(samples)?;
     let k = model.n_components();
     let updated: Vec<Result<Option<Update>>> = (0..k)
         .into_par_iter()
-        .map(|j| update(samples, &model.components()[j], &gamma, (j, k), &state.l[j], &state.r[j], &state.s[j], noise_floor))
+        .map(|j| {
+            update(
+                samples,
+                &model.components()[j],
+                &gamma,
+                (j, k),
+                &state.l[j],
+                &state.r[j],
+                &state.s[j],
+                noise_floor,
+            )
+        })
         .collect();
     let mut weights = Vec::with_capacity(k);
     let mut components = Vec::with_capacity(k);
@@ -56,7 +71,12 @@ pub(super) fn iterate(
         match updated? {
             Some(new) => {
                 weights.push(new.weight);
-                components.push(Component::new(model.shape(), new.mean, vec![new.l.clone(), new.r.clone()], new.noise)?);
+                components.push(Component::new(
+                    model.shape(),
+                    new.mean,
+                    vec![new.l.clone(), new.r.clone()],
+                    new.noise,
+                )?);
                 (state.l[j], state.r[j], state.s[j]) = (new.l, new.r, new.s);
             }
             // Deviation: a component that nothing belongs to has no update in the paper; it is held.
@@ -173,5 +193,8 @@ fn shrunk(g: &Matrix, scale: f64, trace: f64, noise: f64, factor: f64) -> Result
 }
 
 fn singular() -> Error {
-    Error::Model { problem: "the paper's algorithm met a singular system; try another seed, or the exact algorithm".into() }
+    Error::Model {
+        problem: "the paper's algorithm met a singular system; try another seed, or the exact algorithm"
+            .into(),
+    }
 }

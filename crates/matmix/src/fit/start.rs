@@ -103,8 +103,7 @@ fn local(cluster: &Samples<'_>, rank: &[usize], floor: f64, moments: &Moments) -
         alternate(cluster, rank, &moments.mean, LOW_RANK_ITERATIONS, 0.0, Path::best(), &mut |_| ())?;
     let (size, core_len) = (cluster.sample_len() as f64, rank.iter().product::<usize>() as f64);
     let captured = variances.iter().map(|v| v.iter().sum::<f64>()).fold(f64::INFINITY, f64::min);
-    let noise =
-        if size > core_len { (moments.variance - captured) / (size - core_len) } else { floor };
+    let noise = if size > core_len { (moments.variance - captured) / (size - core_len) } else { floor };
     let noise = noise.max(floor);
     // s_j is a product over the modes; each mode's share of the signal is what its variances exceed the noise by.
     let order = rank.len() as f64;

@@ -7,7 +7,9 @@ mod decompose;
 mod matrix;
 mod tensor;
 
-pub use decompose::{Eigen, eigen_symmetric, leading_eigen, orthonormal_basis, solve_symmetric_right, svd_thin};
+pub use decompose::{
+    Eigen, eigen_symmetric, leading_eigen, orthonormal_basis, solve_symmetric_right, svd_thin,
+};
 pub use decompose::{SymmetricFactor, cholesky_lower};
 pub use matrix::Matrix;
 pub use tensor::{expand, mode_product, project, sides_around};

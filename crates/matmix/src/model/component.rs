@@ -34,7 +34,11 @@ impl Component {
         }
         for (d, (u, &side)) in loadings.iter().zip(shape).enumerate() {
             if u.rows() != side {
-                return wrong(format!("the loadings of mode {} have {} rows instead of {side}", d + 1, u.rows()));
+                return wrong(format!(
+                    "the loadings of mode {} have {} rows instead of {side}",
+                    d + 1,
+                    u.rows()
+                ));
             }
             if !u.is_finite() {
                 return wrong(format!("the loadings of mode {} hold NaN or infinity", d + 1));

@@ -30,14 +30,22 @@ impl LowRank {
         ranks_for(shape, &rank)?;
         let size: usize = shape.iter().product();
         if mean.len() != size {
-            return wrong(format!("the mean has {} numbers; shape {} needs {size}", mean.len(), sides(shape)));
+            return wrong(format!(
+                "the mean has {} numbers; shape {} needs {size}",
+                mean.len(),
+                sides(shape)
+            ));
         }
         if mean.iter().any(|x| !x.is_finite()) {
             return wrong("the mean holds NaN or infinity".into());
         }
         for (d, (u, &side)) in loadings.iter().zip(shape).enumerate() {
             if u.rows() != side {
-                return wrong(format!("the loadings of mode {} have {} rows instead of {side}", d + 1, u.rows()));
+                return wrong(format!(
+                    "the loadings of mode {} have {} rows instead of {side}",
+                    d + 1,
+                    u.rows()
+                ));
             }
             let gram = u.transpose_times(u);
             let off = (0..u.cols())

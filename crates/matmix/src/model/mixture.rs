@@ -64,11 +64,8 @@ impl Mixture {
             return wrong("its component weights sum to nothing".into());
         }
         // A stored model sums to 1 up to rounding and keeps its bits.
-        let weights = if (total - 1.0).abs() <= 1e-12 {
-            weights
-        } else {
-            weights.iter().map(|w| w / total).collect()
-        };
+        let weights =
+            if (total - 1.0).abs() <= 1e-12 { weights } else { weights.iter().map(|w| w / total).collect() };
         Ok(Self { shape: shape.to_vec(), rank, weights, components })
     }
 

@@ -103,8 +103,7 @@ impl<T: Real> Block<T> {
     pub(crate) fn new(plan: &Plan<T>) -> Self {
         let packed = Packed::new(plan.sample_len);
         let per_lane = plan.components.len() * packed.lanes;
-        let stages =
-            plan.steps.iter().map(|s| vec![T::from_f64(0.0); s.out_len() * per_lane]).collect();
+        let stages = plan.steps.iter().map(|s| vec![T::from_f64(0.0); s.out_len() * per_lane]).collect();
         Self {
             packed,
             stages,

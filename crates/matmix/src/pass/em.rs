@@ -26,7 +26,10 @@ pub(crate) fn em_pass(
     path: Path,
 ) -> Result<Statistics> {
     if samples.shape() != model.shape() {
-        return Err(Error::ShapeMismatch { expected: model.shape().to_vec(), found: samples.shape().to_vec() });
+        return Err(Error::ShapeMismatch {
+            expected: model.shape().to_vec(),
+            found: samples.shape().to_vec(),
+        });
     }
     if precision.is_double(samples.element(), model) {
         run::<f64>(model, samples, mode, path)
@@ -45,7 +48,14 @@ fn run<T: Real>(model: &Mixture, samples: &Samples<'_>, mode: usize, path: Path)
         |(scratch, buffer), range| {
             let chunk = samples.stored(range.clone(), buffer)?;
             let mut sums = Statistics::zero(model, mode);
-            path.run(Accumulate { plan: &plan, samples, chunk, first: range.start, scratch, sums: &mut sums });
+            path.run(Accumulate {
+                plan: &plan,
+                samples,
+                chunk,
+                first: range.start,
+                scratch,
+                sums: &mut sums,
+            });
             if !(sums.log_likelihood.is_finite() && sums.squared_error.is_finite()) {
                 samples.check_finite(range.clone())?;
                 return Err(Error::Overflow { sample: range.start });
@@ -155,14 +165,7 @@ impl<T: Real> Scratch<T> {
 
     /// N_k, s_x, A, H and S.
     #[inline(always)]
-    fn add_to_component(
-        &mut self,
-        plan: &Plan<T>,
-        k: usize,
-        lane: usize,
-        gamma: f64,
-        sums: &mut Statistics,
-    ) {
+    fn add_to_component(&mut self, plan: &Plan<T>, k: usize, lane: usize, gamma: f64, sums: &mut Statistics) {
         let lanes = self.block.packed.lanes;
         let component = &plan.components[k];
         let to = &mut sums.components[k];
@@ -235,7 +238,10 @@ impl<T: Real> Scratch<T> {
                 .zip(&plan.reference)
                 .for_each(|((to, &x), &g)| add(to, T::from_f64(f64::from(x)), g)),
             Chunk::F64(x) => {
-                to.iter_mut().zip(x).zip(&plan.reference).for_each(|((to, &x), &g)| add(to, T::from_f64(x), g));
+                to.iter_mut()
+                    .zip(x)
+                    .zip(&plan.reference)
+                    .for_each(|((to, &x), &g)| add(to, T::from_f64(x), g));
             }
         }
     }

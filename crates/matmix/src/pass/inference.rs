@@ -51,7 +51,10 @@ pub(crate) fn infer<R: Send>(
     fold: impl FnMut(R),
 ) -> Result<()> {
     if samples.shape() != model.shape() {
-        return Err(Error::ShapeMismatch { expected: model.shape().to_vec(), found: samples.shape().to_vec() });
+        return Err(Error::ShapeMismatch {
+            expected: model.shape().to_vec(),
+            found: samples.shape().to_vec(),
+        });
     }
     if Precision::Auto.is_double(samples.element(), model) {
         run::<f64, R>(model, samples, cores, result_bytes, finish, fold)

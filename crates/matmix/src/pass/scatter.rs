@@ -65,7 +65,15 @@ fn run<T: Real>(
         |(packed, stages, buffer), range| {
             let chunk = samples.stored(range.clone(), buffer)?;
             let mut sum = vec![0.0; n * n];
-            path.run(Scatter { plan: &plan, samples, chunk, first: range.start, packed, stages, sum: &mut sum });
+            path.run(Scatter {
+                plan: &plan,
+                samples,
+                chunk,
+                first: range.start,
+                packed,
+                stages,
+                sum: &mut sum,
+            });
             if (0..n).any(|i| !sum[i * n + i].is_finite()) {
                 samples.check_finite(range.clone())?;
                 return Err(Error::Overflow { sample: range.start });

@@ -85,8 +85,12 @@ pub(crate) trait Real:
     fn to_f64(self) -> f64;
     fn splat<S: Simd>(simd: S, x: Self) -> Self::Vector<S>;
     /// a·b + c, fused where the machine can.
-    fn mul_add<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>, c: Self::Vector<S>)
-    -> Self::Vector<S>;
+    fn mul_add<S: Simd>(
+        simd: S,
+        a: Self::Vector<S>,
+        b: Self::Vector<S>,
+        c: Self::Vector<S>,
+    ) -> Self::Vector<S>;
     /// The sum of the lanes.
     fn sum<S: Simd>(simd: S, a: Self::Vector<S>) -> Self;
     fn vectors<S: Simd>(x: &[Self]) -> &[Self::Vector<S>];

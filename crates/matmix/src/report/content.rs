@@ -6,12 +6,12 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::error::sides;
 
 /// Everything one report shows.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Content {
     /// The heading of the page.
     pub title: String,
@@ -42,7 +42,7 @@ pub struct Content {
 }
 
 /// The head of the report.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Summary {
     /// The name of the data: a file name, or what the caller says.
     pub data: String,
@@ -126,13 +126,15 @@ impl Summary {
         .into_iter()
         .map(|(name, value)| Fact { name: name.to_owned(), value })
         .collect::<Vec<_>>();
-        facts.extend(self.metadata.iter().map(|(name, value)| Fact { name: name.clone(), value: value.clone() }));
+        facts.extend(
+            self.metadata.iter().map(|(name, value)| Fact { name: name.clone(), value: value.clone() }),
+        );
         facts
     }
 }
 
 /// How a sample is laid out as a picture.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// Order 1: a curve.
@@ -146,7 +148,7 @@ pub enum Kind {
 }
 
 /// How numbers become colours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Colours {
     /// Chosen from the data: bytes and numbers in 0..1 are images, negative values make it signed.
@@ -161,8 +163,7 @@ pub enum Colours {
 }
 
 /// The name, unit and scale of one mode, or of the values.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Axis {
     /// `frequency`, say.
     pub name: String,
@@ -175,7 +176,7 @@ pub struct Axis {
 }
 
 /// How a sample becomes a picture.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct View {
     /// The layout.
     pub kind: Kind,
@@ -200,7 +201,7 @@ pub struct View {
 }
 
 /// One iteration of the fit.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Step {
     /// Counted from 1.
     pub iteration: usize,
@@ -211,7 +212,7 @@ pub struct Step {
 }
 
 /// One component and what shows it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Component {
     /// π_k.
     pub weight: f64,
@@ -234,7 +235,7 @@ pub struct Component {
 }
 
 /// One core entry B_j and the picture l_i r_jᵀ that belongs to it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Entry {
     /// Its index in each mode, counted from 0.
     pub position: Vec<usize>,
@@ -243,7 +244,7 @@ pub struct Entry {
 }
 
 /// The samples that travel with the page, column by column.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct StoredSamples {
     /// Where each is in the user's data, counted from 0.
     pub index: Vec<usize>,
@@ -278,7 +279,7 @@ pub struct StoredSamples {
 }
 
 /// Counts between edges.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Histogram {
     /// The edges, one more than there are counts.
     pub edges: Vec<f64>,
@@ -287,7 +288,7 @@ pub struct Histogram {
 }
 
 /// What the map shows.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Map {
     /// How the two dimensions were made, a sentence.
     pub method: String,
@@ -296,7 +297,7 @@ pub struct Map {
 }
 
 /// Components against labels.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Agreement {
     /// The labels, one per column. Not trusted.
     pub labels: Vec<String>,
@@ -309,7 +310,7 @@ pub struct Agreement {
 }
 
 /// The confusion of a recognition experiment.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Confusion {
     /// How the experiment was made, a sentence.
     pub method: String,
@@ -329,7 +330,7 @@ impl Confusion {
 }
 
 /// Bytes as base64.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Bytes(String);
 
@@ -341,7 +342,7 @@ impl Bytes {
 }
 
 /// Numbers as base64 of little-endian single precision: four bytes each, and the same bits in the browser.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Floats(String);
 
