@@ -207,7 +207,7 @@ fn slices(folder: &Path) -> Outcome {
         value: Axis { name: "intensity".into(), unit: "counts".into(), ..Axis::default() },
         ..Default::default()
     };
-    report(folder, "slices", &samples, 2, &[4, 5, 3], options)
+    report(folder, "slices", &samples, 2, &[3, 4, 2], options)
 }
 
 fn curves(folder: &Path) -> Outcome {

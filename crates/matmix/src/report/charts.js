@@ -266,7 +266,7 @@ function curveChart(spec, width, height = 300) {
   const place = (i) => (axis && axis.step ? axis.start + axis.step * i * (view.block[0] || 1) : i);
   const { chart, x, y } = frame({
     width, height, x: [place(0), place(spec.values.length - 1)], y: [spec.scale.low, spec.scale.high],
-    xTitle: axisTitle(axis) || "Entry", yTitle: spec.scale.signed ? `Change of ${valueName.toLowerCase()}` : valueName, alt: spec.name,
+    xTitle: axisTitle(axis) || "Entry", yTitle: spec.scale.signed ? changeName : valueName, alt: spec.name,
   });
   if (spec.scale.low < 0 && spec.scale.high > 0) chart.append(svg("line", { x1: x(place(0)), x2: x(place(spec.values.length - 1)), y1: y(0), y2: y(0), class: "zero" }));
   chart.append(svg("polyline", { class: spec.scale.signed ? "series signed" : "series", points: Array.from(spec.values, (v, i) => `${x(place(i)).toFixed(1)},${y(v).toFixed(1)}`).join(" ") }));
@@ -293,6 +293,7 @@ function framed(spec, readout) {
     named && html("div", { class: "axis-down" }, html("span", null, end(down, 0)), html("b", null, axisTitle(view.axes[down])), html("span", null, end(down, pictureRows - 1))),
     art,
     named && html("div", { class: "axis-across" }, html("span", null, end(across, 0)), html("b", null, axisTitle(view.axes[across])), html("span", null, end(across, pictureColumns - 1))));
+  holder.style.setProperty("--aspect", art.style.aspectRatio.split("/")[0]);
   holder.show = (values) => { spec.values = values; art.show(values, spec.scale); };
   if (readout) {
     art.addEventListener("pointermove", (event) => {
@@ -314,7 +315,7 @@ function openLens(spec) {
   lens.replaceChildren(
     html("div", { class: "panel-head" }, html("h3", { id: "lens-title" }, spec.name),
       html("button", { type: "button", class: "quiet", onclick: () => lens.close() }, "Close")),
-    framed({ ...spec }, readout), colourBar(spec.scale, spec.scale.signed ? `Change of ${valueName.toLowerCase()}` : valueName), readout,
+    framed({ ...spec }, readout), colourBar(spec.scale, spec.scale.signed ? changeName : valueName), readout,
     saver(file, spec.name, { drawn: () => pictureSvg(spec), rows: () => pictureRowsCsv(spec) }));
   lens.showModal();
 }

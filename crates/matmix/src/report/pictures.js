@@ -17,9 +17,8 @@ function bytes(base64) {
 }
 
 function floats(base64) {
-  const raw = bytes(base64);
-  const reader = new DataView(raw.buffer);
-  return Float64Array.from({ length: raw.length / 4 }, (_, i) => reader.getFloat32(4 * i, true));
+  // Little-endian on both sides: every machine that runs a browser today is.
+  return new Float64Array(new Float32Array(bytes(base64).buffer));
 }
 
 // Numbers as people read them: four digits, a real minus sign, no exponent where none is needed.
@@ -81,7 +80,7 @@ function compose(k, core, withMean = true) {
     sides[mode] = side;
     tensor = out;
   });
-  if (withMean) components[k].mean.forEach((m, i) => { tensor[i] += m; });
+  if (withMean) for (let i = 0; i < sampleSize; i++) tensor[i] += components[k].mean[i];
   return tensor;
 }
 
@@ -94,7 +93,9 @@ function original(position) {
   const low = stored.low[position];
   const step = (stored.high[position] - low) / 255;
   const from = position * sampleSize;
-  return Float64Array.from({ length: sampleSize }, (_, i) => low + step * stored.pixels[from + i]);
+  const out = new Float64Array(sampleSize);
+  for (let i = 0; i < sampleSize; i++) out[i] = low + step * stored.pixels[from + i];
+  return out;
 }
 
 function flatIndex(position) {
@@ -323,3 +324,4 @@ function colourBar(scale, label) {
 }
 
 const valueName = axisTitle(view.value) || "Value";
+const changeName = `Change of ${axisTitle(view.value) || "value"}`;

@@ -138,22 +138,22 @@ function setUpExplorer() {
 
   const drawSliders = () => {
     const entries = components[explorer.component].entries;
-    const shown = entries.slice(0, explorer.shown);
     byId("explorer-more").hidden = entries.length <= explorer.shown;
-    byId("explorer-sliders").replaceChildren(...shown.map((entry, n) => {
+    byId("explorer-sliders").replaceChildren(...entries.slice(0, explorer.shown).map((entry, n) => {
       const flat = flatIndex(entry.position);
       const value = explorer.core[flat];
       const most = Math.max(4, Math.ceil(Math.abs(value)));
       const id = `slider-${n}`;
-      const output = html("output", { for: id }, format(value, 3));
+      const shown = (v) => v.toFixed(2).replace("-", "\u2212");
+      const output = html("output", { for: id }, shown(value));
       const slider = html("input", { type: "range", id, min: -most, max: most, step: 0.05, value, "data-entry": flat });
       const values = loadingPicture(explorer.component, entry);
       const thumb = drawing(values, signedScale(reachOf(values)));
       thumb.setAttribute("aria-hidden", "true");
       const move = (next) => {
         explorer.core[flat] = next;
-        output.textContent = format(next, 3);
-        slider.setAttribute("aria-valuetext", `${format(next, 3)} standard deviations`);
+        output.textContent = shown(next);
+        slider.setAttribute("aria-valuetext", `${shown(next)} standard deviations`);
         update();
       };
       slider.addEventListener("input", () => move(Number(slider.value)));
