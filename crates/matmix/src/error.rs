@@ -188,6 +188,15 @@ pub enum Error {
         /// What was found, and what would be right.
         problem: String,
     },
+
+    /// Data that can be read, but is not what was asked for: another shape, other labels, nothing in it.
+    #[error("{name}: {problem}")]
+    Data {
+        /// The file, the folder or the name of the set.
+        name: String,
+        /// What was found, and what would be right.
+        problem: String,
+    },
 }
 
 /// The library's results.
@@ -200,6 +209,10 @@ impl Error {
 
     pub(crate) fn format(path: &Path, format: &'static str, problem: impl Into<String>) -> Self {
         Error::Format { path: path.to_owned(), format, problem: problem.into() }
+    }
+
+    pub(crate) fn data(path: &Path, problem: impl Into<String>) -> Self {
+        Error::Data { name: path.display().to_string(), problem: problem.into() }
     }
 }
 

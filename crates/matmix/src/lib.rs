@@ -1,12 +1,15 @@
 //! Mixtures of bilateral probabilistic PCA for samples that are matrices or tensors.
 pub mod data;
 pub mod error;
+mod fisher;
 pub mod fit;
 mod infer;
 pub mod linalg;
 pub mod model;
 pub mod pass;
+pub mod picture;
 pub mod preset;
+mod recognize;
 pub mod report;
 
 pub use data::{Model, ModelFile, Samples};
@@ -19,4 +22,5 @@ pub use infer::{Projection, Reconstruction};
 pub use linalg::Matrix;
 pub use model::{Component, Criteria, Drawn, LowRank, Mixture};
 pub use pass::Precision;
-pub use preset::Preset;
+pub use preset::{Preset, PresetFit};
+pub use recognize::{Distance, Neighbour, Recognition, Recognizer};

@@ -1,9 +1,189 @@
-//! presets
-/// Preset
-pub enum Preset {}
+//! The published names: each is one of the two model types with a few options set.
+
+use crate::data::{Model, Samples};
+use crate::error::{Error, Result};
+use crate::fit::{FitOptions, History, LowRankOptions, Observer, fit_low_rank, fit_with};
+
+/// A model by the name it was published under.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Preset {
+    /// Principal component analysis of the flattened samples.
+    Pca,
+    /// Two-dimensional PCA (Yang, Zhang, Frangi, Yang 2004): the rows are kept whole, the columns reduced.
+    TwoDPca,
+    /// Generalized low rank approximations of matrices (Ye 2005): both modes reduced, not centred.
+    Glram,
+    /// Multilinear PCA (Lu, Plataniotis, Venetsanopoulos 2008): every mode reduced, centred.
+    Mpca,
+    /// Probabilistic PCA (Tipping, Bishop 1999) of the flattened samples.
+    Ppca,
+    /// Probabilistic second-order PCA (Yu, Bi, Ye 2011): matrices, one component.
+    Psopca,
+    /// Mixture of probabilistic PCA (Tipping, Bishop 1999) of the flattened samples.
+    MixPpca,
+    /// Mixture of probabilistic 2DPCA (Wang, Chen, Hu, Luo 2008): a mixture over the rows of the matrices.
+    Mp2dPca,
+    /// Mixture of bilateral-projection 2DPPCA (Ju, Sun, Gao, Liu, Hu 2016): the paper's model, for any order.
+    MixB2dPpca,
+}
+
+/// What a preset gives: a model and, in both cases, e over the iterations.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PresetFit {
+    /// Which preset.
+    pub preset: Preset,
+    /// The model.
+    pub model: Model,
+    /// Its history; a `LowRank` has no log-likelihood.
+    pub history: History,
+    /// How many samples have each component as their most probable one; empty for a `LowRank`.
+    pub assigned: Vec<u64>,
+}
+
 impl Preset {
-    /// names
+    /// All presets, simplest first.
+    pub const ALL: [Preset; 9] = [
+        Preset::Pca,
+        Preset::TwoDPca,
+        Preset::Glram,
+        Preset::Mpca,
+        Preset::Ppca,
+        Preset::Psopca,
+        Preset::MixPpca,
+        Preset::Mp2dPca,
+        Preset::MixB2dPpca,
+    ];
+
+    /// The name as it is typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Preset::Pca => "pca",
+            Preset::TwoDPca => "2dpca",
+            Preset::Glram => "glram",
+            Preset::Mpca => "mpca",
+            Preset::Ppca => "ppca",
+            Preset::Psopca => "psopca",
+            Preset::MixPpca => "mixppca",
+            Preset::Mp2dPca => "mp2dpca",
+            Preset::MixB2dPpca => "mixb2dppca",
+        }
+    }
+
+    /// All names.
     pub fn names() -> Vec<&'static str> {
-        vec![]
+        Self::ALL.iter().map(|p| p.name()).collect()
+    }
+
+    /// The default for samples of an order and a number of components: the probabilistic model of that order.
+    pub fn for_order(order: usize, components: usize) -> Preset {
+        match (order, components) {
+            (1, 1) => Preset::Ppca,
+            (1, _) => Preset::MixPpca,
+            (2, 1) => Preset::Psopca,
+            _ => Preset::MixB2dPpca,
+        }
+    }
+
+    /// Whether it is a mixture with a noise model; otherwise it is a `LowRank`.
+    pub fn is_mixture(self) -> bool {
+        matches!(self, Preset::Ppca | Preset::Psopca | Preset::MixPpca | Preset::Mp2dPca | Preset::MixB2dPpca)
+    }
+
+    /// Whether it can be fitted to samples of this order.
+    pub fn fits_order(self, order: usize) -> bool {
+        match self {
+            Preset::Pca | Preset::Ppca | Preset::MixPpca => true,
+            Preset::TwoDPca | Preset::Glram | Preset::Psopca | Preset::Mp2dPca => order == 2,
+            Preset::Mpca | Preset::MixB2dPpca => order >= 2,
+        }
+    }
+
+    /// The number of components it uses when K were asked for.
+    pub fn components(self, k: usize) -> usize {
+        match self {
+            Preset::MixPpca | Preset::Mp2dPca | Preset::MixB2dPpca => k,
+            _ => 1,
+        }
+    }
+
+    /// The samples as this preset sees them: flattened, split into rows, or as they are.
+    pub fn view<'a>(self, samples: &Samples<'a>) -> Result<Samples<'a>> {
+        if !self.fits_order(samples.order()) {
+            let expected = 2;
+            return Err(Error::Order { what: self.name(), expected, found: samples.order() });
+        }
+        match self {
+            Preset::Pca | Preset::Ppca | Preset::MixPpca => samples.clone().reshaped(&[samples.sample_len()]),
+            Preset::Mp2dPca => samples.clone().rows(),
+            _ => Ok(samples.clone()),
+        }
+    }
+
+    /// The ranks this preset uses when cores of shape `rank` were asked for samples of `shape`: those presets that
+    /// flatten the samples get as many factors as such a core has entries, unless one number was given.
+    pub fn rank(self, shape: &[usize], rank: &[usize]) -> Vec<usize> {
+        let each: Vec<usize> = match rank {
+            [] => shape.iter().map(|&p| p.min(4)).collect(),
+            [one] if shape.len() > 1 => vec![*one; shape.len()],
+            given => given.to_vec(),
+        };
+        match self {
+            Preset::Pca | Preset::Ppca | Preset::MixPpca if shape.len() > 1 && each.len() == shape.len() => {
+                vec![each.iter().product()]
+            }
+            Preset::TwoDPca if each.len() == 2 => vec![shape[0], each[1]],
+            Preset::Mp2dPca if each.len() == 2 => vec![each[1]],
+            _ => each,
+        }
+    }
+
+    /// Fits the preset to samples; `options.components` and `options.rank` mean what the caller asked for, and the
+    /// preset makes of them what it needs. `observer` is called for mixtures.
+    pub fn fit(
+        self,
+        samples: &Samples<'_>,
+        options: &FitOptions,
+        observer: &mut Observer<'_>,
+    ) -> Result<PresetFit> {
+        let view = self.view(samples)?;
+        let rank = self.rank(samples.shape(), &options.rank);
+        if self.is_mixture() {
+            let components = self.components(options.components);
+            let fit = fit_with(&view, &FitOptions { components, rank, ..options.clone() }, observer)?;
+            let (model, history) = (Model::Mixture(fit.model), fit.history);
+            return Ok(PresetFit { preset: self, model, history, assigned: fit.assigned });
+        }
+        let options = LowRankOptions {
+            rank,
+            centred: self != Preset::Glram,
+            max_iter: options.max_iter,
+            tol: options.tol,
+            threads: options.threads,
+        };
+        let started = std::time::Instant::now();
+        let fit = fit_low_rank(&view, &options)?;
+        let history = History {
+            reconstruction_error: fit.reconstruction_error,
+            stop: Some(fit.stop),
+            seconds: started.elapsed().as_secs_f64(),
+            ..History::default()
+        };
+        Ok(PresetFit { preset: self, model: Model::LowRank(fit.model), history, assigned: vec![] })
+    }
+}
+
+impl std::str::FromStr for Preset {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        let wanted = name.to_ascii_lowercase();
+        let found = Self::ALL.into_iter().find(|p| p.name() == wanted);
+        found.ok_or(Error::UnknownPreset { name: name.into() })
+    }
+}
+
+impl std::fmt::Display for Preset {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
     }
 }

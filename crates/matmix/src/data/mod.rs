@@ -1,15 +1,31 @@
 //! Where samples come from and go to.
 //!
 //! [`Samples`] is the set everything else works on. It reads its elements through a [`Source`], so that an
-//! array in memory, a memory-mapped file and a folder of images look the same to a pass.
+//! array in memory, a memory-mapped file and a folder of images look the same to a pass. [`open`] makes such a set
+//! of whatever a person names.
 
 pub mod atomic;
+mod digits;
+mod folder;
+mod idx;
+mod labels;
+#[cfg(test)]
+#[path = "../../tests/made/mod.rs"]
+mod made;
+mod mat;
 mod model_file;
 pub mod npy;
+mod npz;
+mod open;
 mod samples;
 mod source;
+mod spec;
 pub(crate) mod tensors;
 
+pub use digits::digits;
+pub use labels::Labels;
 pub use model_file::{Model, ModelFile};
+pub use open::{DataSet, OpenOptions, open};
 pub use samples::Samples;
 pub use source::{Buffer, Chunk, Element, Scalar, Source};
+pub use spec::{parse_range, parse_resize, parse_scale, parse_shape};

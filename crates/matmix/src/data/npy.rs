@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use memmap2::Mmap;
 
 use super::atomic::write_file;
+use super::samples::Samples;
 use super::source::{Buffer, Chunk, Element, Scalar, Source};
 use crate::error::{Error, Result, sides};
 
@@ -129,6 +130,15 @@ impl Elements {
         self.len() == 0
     }
 
+    /// Samples of `shape`, one after the other.
+    pub fn into_samples(self, shape: &[usize]) -> Result<Samples<'static>> {
+        match self {
+            Elements::U8(x) => Samples::from_vec(shape, x),
+            Elements::F32(x) => Samples::from_vec(shape, x),
+            Elements::F64(x) => Samples::from_vec(shape, x),
+        }
+    }
+
     /// Element `i` as a double.
     pub fn get(&self, i: usize) -> f64 {
         match self {
@@ -171,7 +181,7 @@ fn body<'b>(header: &Header, bytes: &'b [u8]) -> std::result::Result<&'b [u8], S
     Ok(&bytes[header.offset..header.offset + needed])
 }
 
-fn element_size(descr: &str) -> std::result::Result<usize, String> {
+pub(crate) fn element_size(descr: &str) -> std::result::Result<usize, String> {
     let unknown = || format!("its elements are `{descr}`; real numbers are needed (u1, f4, f8, integers)");
     let (kind, size) = descr.get(1..2).zip(descr.get(2..)).ok_or_else(unknown)?;
     match (kind, size) {

@@ -9,35 +9,56 @@ use super::simd::{Path, Real};
 use crate::data::{Buffer, Chunk, Element, Samples};
 use crate::error::{Error, Result};
 
-/// What one Lloyd step needs.
-#[derive(Debug, Clone)]
-pub(crate) struct Assignment {
-    /// The nearest centre of each sample.
-    pub(crate) nearest: Vec<usize>,
-    /// The squared distance to it.
-    pub(crate) squared_distance: Vec<f64>,
-}
-
 /// The nearest of the `centres` (each P numbers) for every sample; `reference` is near all of them.
 pub(crate) fn nearest(
     samples: &Samples<'_>,
     centres: &[Vec<f64>],
     reference: &[f64],
     path: Path,
-) -> Result<Assignment> {
-    if samples.element() == Element::F64 {
-        run::<f64>(samples, centres, reference, path)
-    } else {
-        run::<f32>(samples, centres, reference, path)
-    }
+) -> Result<Vec<usize>> {
+    run(samples, centres, reference, path, |distances, out| {
+        let mut best = 0;
+        for (j, d) in distances.iter().enumerate() {
+            if *d < distances[best] {
+                best = j;
+            }
+        }
+        out.push(best);
+    })
 }
 
-fn run<T: Real>(
+/// The squared distance of every sample to every one of a few points, N × points.
+pub(crate) fn squared_distances(
+    samples: &Samples<'_>,
+    points: &[Vec<f64>],
+    reference: &[f64],
+    path: Path,
+) -> Result<Vec<f64>> {
+    run(samples, points, reference, path, |distances, out| out.extend_from_slice(distances))
+}
+
+/// Hands the squared distances of each sample to `take`, which keeps what it needs of them.
+fn run<R: Send + Copy>(
     samples: &Samples<'_>,
     centres: &[Vec<f64>],
     reference: &[f64],
     path: Path,
-) -> Result<Assignment> {
+    take: impl Fn(&[f64], &mut Vec<R>) + Sync + Send,
+) -> Result<Vec<R>> {
+    if samples.element() == Element::F64 {
+        run_in::<f64, R>(samples, centres, reference, path, take)
+    } else {
+        run_in::<f32, R>(samples, centres, reference, path, take)
+    }
+}
+
+fn run_in<T: Real, R: Send + Copy>(
+    samples: &Samples<'_>,
+    centres: &[Vec<f64>],
+    reference: &[f64],
+    path: Path,
+    take: impl Fn(&[f64], &mut Vec<R>) + Sync + Send,
+) -> Result<Vec<R>> {
     let (size, k) = (samples.sample_len(), centres.len());
     let reference: Vec<T> = reference.iter().map(|&g| T::from_f64(g)).collect();
     // P × K, so that the centres are the columns of a loading matrix.
@@ -50,10 +71,10 @@ fn run<T: Real>(
             norms[j] += point.to_f64() * point.to_f64();
         }
     }
-    let mut all = Assignment { nearest: vec![], squared_distance: vec![] };
+    let mut all = Vec::new();
     chunks::fold(
         samples,
-        16 * chunks::chunk_len(size),
+        8 * k * chunks::chunk_len(size),
         || {
             let packed = Packed::<T>::new(size);
             let products = vec![T::from_f64(0.0); k * packed.lanes];
@@ -61,33 +82,27 @@ fn run<T: Real>(
         },
         |(packed, products, buffer), range| {
             let chunk = samples.stored(range.clone(), buffer)?;
-            let mut out = Assignment { nearest: vec![], squared_distance: vec![] };
             let scale = samples.scale();
-            path.run(Nearest {
-                chunk,
-                scale,
-                reference: &reference,
-                points: &points,
-                norms: &norms,
-                packed,
-                products,
-                out: &mut out,
-            });
-            if out.squared_distance.iter().any(|d| !d.is_finite()) {
+            let (reference, points, norms) = (&reference[..], &points[..], &norms[..]);
+            let mut out = Vec::new();
+            let mut finite = true;
+            let take = |distances: &[f64]| {
+                finite &= distances.iter().all(|d| d.is_finite());
+                take(distances, &mut out);
+            };
+            path.run(Distances { chunk, scale, reference, points, norms, packed, products, take });
+            if !finite {
                 samples.check_finite(range.clone())?;
                 return Err(Error::Overflow { sample: range.start });
             }
             Ok(out)
         },
-        |mut part| {
-            all.nearest.append(&mut part.nearest);
-            all.squared_distance.append(&mut part.squared_distance);
-        },
+        |part| all.extend(part),
     )?;
     Ok(all)
 }
 
-struct Nearest<'a, T> {
+struct Distances<'a, T, F> {
     chunk: Chunk<'a>,
     scale: f64,
     reference: &'a [T],
@@ -95,31 +110,28 @@ struct Nearest<'a, T> {
     norms: &'a [f64],
     packed: &'a mut Packed<T>,
     products: &'a mut [T],
-    out: &'a mut Assignment,
+    take: F,
 }
 
-impl<T: Real> WithSimd for Nearest<'_, T> {
+impl<T: Real, F: FnMut(&[f64])> WithSimd for Distances<'_, T, F> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { chunk, scale, reference, points, norms, packed, products, out } = self;
+        let Self { chunk, scale, reference, points, norms, packed, products, mut take } = self;
         let (size, k, lanes) = (reference.len(), norms.len(), packed.lanes);
         let count = chunk.len() / size;
+        let mut distances = vec![0.0; k];
         for start in (0..count).step_by(lanes) {
             let end = (start + lanes).min(count);
             packed.fill(chunk.slice(start * size..end * size), scale, reference);
             contract_mode(simd, &packed.x, (1, size, 1), points, k, lanes, products);
             for lane in 0..end - start {
-                let (mut best, mut least) = (0, f64::INFINITY);
-                for (j, norm) in norms.iter().enumerate() {
-                    let distance = norm - 2.0 * products[j * lanes + lane].to_f64();
-                    if distance < least {
-                        (best, least) = (j, distance);
-                    }
+                for (j, (distance, norm)) in distances.iter_mut().zip(norms).enumerate() {
+                    let inner = products[j * lanes + lane].to_f64();
+                    *distance = (packed.norms[lane] - 2.0 * inner + norm).max(0.0);
                 }
-                out.nearest.push(best);
-                out.squared_distance.push((packed.norms[lane] + least).max(0.0));
+                take(&distances);
             }
         }
     }

@@ -1,0 +1,308 @@
+//! IDX, the format MNIST is distributed in: plain files are memory-mapped, gzip files are unpacked in memory.
+//!
+//! A file is two zero bytes, the element type, the number of axes, one big-endian 32-bit size per axis, and the
+//! elements in C order, big-endian.
+
+use std::io::Read;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use flate2::read::MultiGzDecoder;
+use memmap2::Mmap;
+
+use super::npy::{Array, Elements, map_file};
+use super::samples::Samples;
+use super::source::{Buffer, Chunk, Element, Source};
+use crate::error::{Error, Result, sides};
+
+const FORMAT: &str = "IDX file";
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// What the first bytes say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Header {
+    element: u8,
+    shape: Vec<usize>,
+    /// Where the elements begin, in bytes.
+    offset: usize,
+    /// How many bytes of elements there must be.
+    needed: usize,
+}
+
+impl Header {
+    fn parse(bytes: &[u8]) -> std::result::Result<Self, String> {
+        if bytes.len() < 4 || bytes[..2] != [0, 0] {
+            return Err(
+                "it does not begin with two zero bytes, an element type and the number of axes".into()
+            );
+        }
+        let (element, axes) = (bytes[2], usize::from(bytes[3]));
+        let size = match element {
+            0x08 | 0x09 => 1,
+            0x0B => 2,
+            0x0C | 0x0D => 4,
+            0x0E => 8,
+            other => {
+                return Err(format!(
+                    "its element type is 0x{other:02X}; 0x08 (bytes) to 0x0E (doubles) are known"
+                ));
+            }
+        };
+        if axes == 0 {
+            return Err("it has no axes".into());
+        }
+        let offset = 4 + 4 * axes;
+        let sizes =
+            bytes.get(4..offset).ok_or_else(|| format!("it ends before the sizes of its {axes} axes"))?;
+        let shape: Vec<usize> =
+            sizes.chunks_exact(4).map(|b| u32::from_be_bytes([b[0], b[1], b[2], b[3]]) as usize).collect();
+        let needed = shape.iter().try_fold(size, |n: usize, &axis| n.checked_mul(axis));
+        let needed = needed.filter(|&n| n <= usize::MAX / 2);
+        let needed = needed.ok_or_else(|| format!("its axes {} are too large", sides(&shape)))?;
+        Ok(Header { element, shape, offset, needed })
+    }
+
+    fn check_length(&self, found: usize) -> std::result::Result<(), String> {
+        if found == self.needed {
+            return Ok(());
+        }
+        let why =
+            if found < self.needed { "the file is cut short" } else { "its header describes another file" };
+        Err(format!(
+            "its axes {} need {} bytes of data, but {} are there; {why}",
+            sides(&self.shape),
+            self.needed,
+            // From a gzip stream no more than one byte too many is read.
+            if found > self.needed { "more".to_string() } else { found.to_string() },
+        ))
+    }
+}
+
+/// Whether `bytes` begin like an IDX file.
+pub(crate) fn looks_like(bytes: &[u8]) -> bool {
+    matches!(bytes, [0, 0, 0x08 | 0x09 | 0x0B..=0x0E, 1..=8, ..])
+}
+
+/// Whether `bytes` begin like a gzip file.
+pub(crate) fn looks_like_gzip(bytes: &[u8]) -> bool {
+    bytes.starts_with(&GZIP)
+}
+
+/// The samples of an IDX file: the first axis counts them, the others are the modes.
+pub(crate) fn open(path: &Path) -> Result<Samples<'static>> {
+    let map = map_file(path)?;
+    let wrong = |problem: String| Error::format(path, FORMAT, problem);
+    let bytes = if looks_like_gzip(&map) {
+        Bytes::Unpacked(unpack(&map).map_err(wrong)?)
+    } else {
+        Bytes::Mapped(map)
+    };
+    samples(bytes).map_err(wrong)
+}
+
+/// The samples of a gzip IDX file that is in memory.
+pub(crate) fn from_gzip(bytes: &[u8]) -> std::result::Result<Samples<'static>, String> {
+    samples(Bytes::Unpacked(unpack(bytes)?))
+}
+
+fn samples(bytes: Bytes) -> std::result::Result<Samples<'static>, String> {
+    let header = Header::parse(&bytes)?;
+    header.check_length(bytes.len() - header.offset)?;
+    if header.shape.len() < 2 {
+        return Err(format!(
+            "it has one axis of {}, as files of labels have; samples need sample × mode 1 (× mode 2 …)",
+            header.shape[0]
+        ));
+    }
+    let modes = header.shape[1..].to_vec();
+    let samples = if header.element == 0x08 {
+        let len = header.shape[0];
+        Samples::from_source(Arc::new(Idx { bytes, offset: header.offset, len, shape: modes }))
+    } else {
+        decode(&header, &bytes).into_samples(&modes)
+    };
+    samples.map_err(|e| e.to_string())
+}
+
+/// Decodes a whole IDX file, plain or gzip, from memory; the error says what is wrong with it.
+pub(crate) fn parse(bytes: &[u8]) -> std::result::Result<Array, String> {
+    let unpacked;
+    let bytes = if looks_like_gzip(bytes) {
+        unpacked = unpack(bytes)?;
+        &unpacked
+    } else {
+        bytes
+    };
+    let header = Header::parse(bytes)?;
+    header.check_length(bytes.len() - header.offset)?;
+    let elements = decode(&header, bytes);
+    Ok(Array { shape: header.shape, elements })
+}
+
+/// The header and the elements of a gzip IDX file.
+///
+/// The vector grows with what really comes out of the stream and never past what the header explains.
+fn unpack(bytes: &[u8]) -> std::result::Result<Vec<u8>, String> {
+    let mut stream = MultiGzDecoder::new(bytes);
+    let mut out = Vec::new();
+    let mut pull = |out: &mut Vec<u8>, count: usize| {
+        let read = stream.by_ref().take(count as u64).read_to_end(out);
+        read.map_err(|e| format!("its gzip stream breaks off after {} unpacked bytes: {e}", out.len()))
+    };
+    pull(&mut out, 4)?;
+    let axes = out.get(3).map_or(0, |&axes| usize::from(axes));
+    pull(&mut out, 4 * axes)?;
+    let header = Header::parse(&out)?;
+    // One byte more than needed tells a longer stream from a whole one.
+    pull(&mut out, header.needed + 1)?;
+    header.check_length(out.len() - header.offset)?;
+    Ok(out)
+}
+
+/// The caller has checked that all elements are there.
+fn decode(header: &Header, bytes: &[u8]) -> Elements {
+    let body = &bytes[header.offset..header.offset + header.needed];
+    macro_rules! numbers {
+        ($type:ty, $to:ty) => {
+            body.chunks_exact(size_of::<$type>())
+                .map(|b| {
+                    let mut bytes = [0; size_of::<$type>()];
+                    bytes.copy_from_slice(b);
+                    <$type>::from_be_bytes(bytes) as $to
+                })
+                .collect()
+        };
+    }
+    match header.element {
+        0x08 => Elements::U8(body.to_vec()),
+        0x09 => Elements::F32(numbers!(i8, f32)),
+        0x0B => Elements::F32(numbers!(i16, f32)),
+        0x0C => Elements::F64(numbers!(i32, f64)),
+        0x0D => Elements::F32(numbers!(f32, f32)),
+        _ => Elements::F64(numbers!(f64, f64)),
+    }
+}
+
+/// The file of labels beside a file of images, if there is one: `train-images-idx3-ubyte.gz` has
+/// `train-labels-idx1-ubyte.gz`, in either spelling (`-idx3` or `.idx3`), packed or not.
+pub(crate) fn labels_beside(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?.to_str()?;
+    let plain = name.strip_suffix(".gz").unwrap_or(name);
+    if !plain.contains("images") {
+        return None;
+    }
+    let labels = plain.replace("images", "labels");
+    let labels = match labels.find("idx") {
+        // Whatever the order of the samples, labels have one axis.
+        Some(at) if labels[at + 3..].starts_with(|c: char| c.is_ascii_digit()) => {
+            format!("{}idx1{}", &labels[..at], &labels[at + 4..])
+        }
+        _ => labels,
+    };
+    let dotted = labels.replace("-idx1-", ".idx1-");
+    let dashed = labels.replace(".idx1-", "-idx1-");
+    [labels, dotted, dashed]
+        .into_iter()
+        .flat_map(|n| [n.clone(), format!("{n}.gz")])
+        .map(|n| path.with_file_name(n))
+        .find(|p| p.is_file())
+}
+
+enum Bytes {
+    Mapped(Mmap),
+    Unpacked(Vec<u8>),
+}
+
+impl std::ops::Deref for Bytes {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        match self {
+            Bytes::Mapped(map) => map,
+            Bytes::Unpacked(bytes) => bytes,
+        }
+    }
+}
+
+/// Bytes that stay where they are.
+struct Idx {
+    bytes: Bytes,
+    offset: usize,
+    len: usize,
+    shape: Vec<usize>,
+}
+
+impl Source for Idx {
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn element(&self) -> Element {
+        Element::U8
+    }
+
+    fn read<'a>(&'a self, samples: Range<usize>, _: &'a mut Buffer) -> Result<Chunk<'a>> {
+        let size: usize = self.shape.iter().product();
+        Ok(Chunk::U8(&self.bytes[self.offset + samples.start * size..self.offset + samples.end * size]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::made::{gzip, idx};
+
+    #[test]
+    fn other_element_types_are_converted() {
+        let shorts: Vec<u8> = [-2i16, 300].iter().flat_map(|x| x.to_be_bytes()).collect();
+        assert_eq!(parse(&idx(0x0B, &[2], &shorts)).unwrap().elements, Elements::F32(vec![-2.0, 300.0]));
+        assert_eq!(parse(&idx(0x09, &[1], &[0xff])).unwrap().elements, Elements::F32(vec![-1.0]));
+        let ints = 70_000i32.to_be_bytes();
+        assert_eq!(parse(&idx(0x0C, &[1], &ints)).unwrap().elements, Elements::F64(vec![70_000.0]));
+        let floats = 0.1f32.to_be_bytes();
+        assert_eq!(parse(&idx(0x0D, &[1], &floats)).unwrap().elements, Elements::F32(vec![0.1]));
+        let doubles = 0.1f64.to_be_bytes();
+        let file = gzip(&idx(0x0E, &[1, 1], &doubles));
+        let samples = from_gzip(&file).unwrap();
+        assert_eq!(samples.to_f64(0..1).unwrap(), [0.1]);
+    }
+
+    #[test]
+    fn bad_files_say_what_is_wrong() {
+        let whole = idx(8, &[2, 2, 2], &[1, 2, 3, 4, 5, 6, 7, 8]);
+        let cut = "its axes 2×2×2 need 8 bytes of data, but 7 are there; the file is cut short";
+        assert_eq!(parse(&whole[..whole.len() - 1]).unwrap_err(), cut);
+        assert_eq!(parse(&gzip(&whole[..whole.len() - 1])).unwrap_err(), cut);
+        let long = [&whole[..], &[9]].concat();
+        assert!(parse(&long).unwrap_err().contains("but more are there"));
+        assert!(parse(&gzip(&long)).unwrap_err().contains("but more are there"));
+        let packed = gzip(&whole);
+        let broken = parse(&packed[..packed.len() - 12]).unwrap_err();
+        assert!(broken.contains("its gzip stream breaks off"), "{broken}");
+        assert!(parse(&whole[..9]).unwrap_err().contains("ends before the sizes of its 3 axes"));
+        assert!(parse(&idx(7, &[1], &[1])).unwrap_err().contains("element type is 0x07"));
+        assert!(parse(b"PNG?").unwrap_err().contains("two zero bytes"));
+        assert!(parse(&gzip(b"")).unwrap_err().contains("two zero bytes"));
+        let huge = gzip(&idx(8, &[u32::MAX, u32::MAX, u32::MAX], &[0; 100]));
+        assert!(parse(&huge).unwrap_err().contains("too large"));
+    }
+
+    #[test]
+    fn labels_are_found_beside_the_images() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("train-labels-idx1-ubyte.gz"), "").unwrap();
+        std::fs::write(at("t10k-labels.idx1-ubyte"), "").unwrap();
+        let found = |name: &str| labels_beside(&at(name)).map(|p| p.file_name().unwrap().to_owned());
+        assert_eq!(found("train-images-idx3-ubyte.gz").unwrap(), "train-labels-idx1-ubyte.gz");
+        assert_eq!(found("train-images-idx3-ubyte").unwrap(), "train-labels-idx1-ubyte.gz");
+        assert_eq!(found("t10k-images.idx3-ubyte").unwrap(), "t10k-labels.idx1-ubyte");
+        assert_eq!(found("t10k-images-idx3-ubyte").unwrap(), "t10k-labels.idx1-ubyte");
+        assert_eq!(found("other-images-idx3-ubyte"), None);
+        assert_eq!(found("train-labels-idx1-ubyte.gz"), None);
+    }
+}

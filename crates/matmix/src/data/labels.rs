@@ -1,0 +1,259 @@
+//! What each sample is called: class names and one class index per sample.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use super::idx;
+use super::npy::{self, Elements, Header};
+use crate::error::{Error, Result, sides};
+
+const FORMAT: &str = "label file";
+
+/// The class of every sample.
+///
+/// The names are sorted by number when all of them are integers, otherwise by letter, so that the index of a
+/// class does not depend on the order of the samples.
+///
+/// ```
+/// use matmix::data::Labels;
+///
+/// let labels = Labels::new(["10", "9", "10"]);
+/// assert_eq!(labels.names, ["9", "10"]);
+/// assert_eq!(labels.index, [1, 0, 1]);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Labels {
+    /// The class names, sorted.
+    pub names: Vec<String>,
+    /// For each sample the place of its class in `names`.
+    pub index: Vec<usize>,
+}
+
+impl Labels {
+    /// Labels from the name of every sample's class.
+    pub fn new<S: Into<String>>(labels: impl IntoIterator<Item = S>) -> Self {
+        let labels: Vec<String> = labels.into_iter().map(Into::into).collect();
+        let mut names = labels.clone();
+        names.sort_unstable();
+        names.dedup();
+        let numbers: Option<Vec<i64>> = names.iter().map(|n| n.parse().ok()).collect();
+        if numbers.is_some() {
+            // "1" and "01" are different names: the text decides where the number does not.
+            names.sort_by_cached_key(|n| (n.parse::<i64>().unwrap_or(0), n.clone()));
+        }
+        let place: HashMap<&str, usize> = names.iter().enumerate().map(|(i, n)| (n.as_str(), i)).collect();
+        let index = labels.iter().map(|label| place[label.as_str()]).collect();
+        Self { names, index }
+    }
+
+    /// Labels from numbers; 3.0 is called `3`.
+    pub fn from_numbers(labels: impl IntoIterator<Item = f64>) -> Self {
+        Self::new(labels.into_iter().map(|x| x.to_string()))
+    }
+
+    /// Labels from a file: `.npy` (numbers or text), IDX (plain or gzip), or text with one label per line.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let bytes = std::fs::read(path).map_err(|e| Error::io(path, "read", &e))?;
+        let wrong = |problem: String| Error::format(path, FORMAT, problem);
+        let named = |ending: &str| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(ending));
+        if named("npy") || bytes.starts_with(b"\x93NUMPY") {
+            return Self::from_npy(&bytes).map_err(wrong);
+        }
+        if named("gz") || bytes.starts_with(&[0x1f, 0x8b]) || bytes.starts_with(&[0, 0]) {
+            let array = idx::parse(&bytes).map_err(wrong)?;
+            return Self::from_elements(&array.shape, &array.elements).map_err(wrong);
+        }
+        Self::from_text(&bytes).map_err(wrong)
+    }
+
+    /// Labels from a `.npy` file in memory; the error says what is wrong with it.
+    pub(crate) fn from_npy(bytes: &[u8]) -> std::result::Result<Self, String> {
+        let header = Header::parse(bytes)?;
+        if let Some(texts) = texts(&header, bytes)? {
+            one_axis(&header.shape)?;
+            return Ok(Self::new(texts));
+        }
+        let array = npy::parse(bytes)?;
+        Self::from_elements(&array.shape, &array.elements)
+    }
+
+    /// Labels from an array of numbers with one axis (or one long axis).
+    pub(crate) fn from_elements(shape: &[usize], x: &Elements) -> std::result::Result<Self, String> {
+        one_axis(shape)?;
+        Ok(Self::from_numbers((0..x.len()).map(|i| x.get(i))))
+    }
+
+    fn from_text(bytes: &[u8]) -> std::result::Result<Self, String> {
+        let text = std::str::from_utf8(bytes).map_err(|_| {
+            "it is neither text (UTF-8) with one label per line, nor .npy, nor IDX".to_string()
+        })?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text).trim_end();
+        if text.is_empty() {
+            return Err("it is empty; one label per line is needed".into());
+        }
+        if let Some(line) = text.lines().position(|line| line.trim().is_empty()) {
+            return Err(format!("line {} is empty; one label per line is needed", line + 1));
+        }
+        Ok(Self::new(text.lines().map(str::trim)))
+    }
+
+    /// The number of samples that are labelled.
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Whether no sample is labelled.
+    pub fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+
+    /// The name of sample `n`'s class.
+    pub fn name(&self, n: usize) -> &str {
+        &self.names[self.index[n]]
+    }
+
+    /// Whether there is one label for each of `samples`.
+    pub fn check_count(&self, samples: usize) -> Result<()> {
+        if self.len() != samples {
+            return Err(Error::Count { what: "labels", expected: samples, found: self.len() });
+        }
+        Ok(())
+    }
+
+    /// The labels of the samples at these places, in this order. The classes stay as they are, even those that
+    /// lose all their samples, so that the indices of two selections can be compared.
+    pub fn select(&self, indices: &[usize]) -> Result<Self> {
+        let len = self.len();
+        if let Some(&index) = indices.iter().find(|&&i| i >= len) {
+            return Err(Error::Index { index, len });
+        }
+        let index = indices.iter().map(|&i| self.index[i]).collect();
+        Ok(Self { names: self.names.clone(), index })
+    }
+
+    /// The same labels without the classes that no sample belongs to.
+    pub fn without_empty_classes(self) -> Self {
+        let mut used = vec![false; self.names.len()];
+        self.index.iter().for_each(|&i| used[i] = true);
+        let mut place = vec![0; used.len()];
+        let mut names = Vec::new();
+        for (i, name) in self.names.into_iter().enumerate().filter(|(i, _)| used[*i]) {
+            place[i] = names.len();
+            names.push(name);
+        }
+        Self { names, index: self.index.into_iter().map(|i| place[i]).collect() }
+    }
+}
+
+fn one_axis(shape: &[usize]) -> std::result::Result<(), String> {
+    let long = shape.iter().filter(|&&axis| axis != 1).count();
+    if shape.is_empty() || long > 1 {
+        return Err(format!("its shape is {}; labels need one axis", sides(shape)));
+    }
+    Ok(())
+}
+
+/// The texts of a NumPy array of `<U5` or `|S5`; none if its elements are something else.
+fn texts(header: &Header, bytes: &[u8]) -> std::result::Result<Option<Vec<String>>, String> {
+    let (kind, width) = match (header.descr.get(1..2), header.descr.get(2..)) {
+        (Some(kind @ ("U" | "S")), Some(width)) => (kind, width),
+        _ => return Ok(None),
+    };
+    let unit = if kind == "U" { 4 } else { 1 };
+    let size = width.parse::<usize>().ok().and_then(|w| w.checked_mul(unit)).filter(|&s| s > 0);
+    let size = size.ok_or_else(|| format!("its elements are `{}`, texts without letters", header.descr))?;
+    let needed = header.count().and_then(|n| n.checked_mul(size)).ok_or("its shape is too large")?;
+    let body = bytes.get(header.offset..).and_then(|b| b.get(..needed)).ok_or_else(|| {
+        format!("it needs {needed} bytes of data, but {} are there", bytes.len() - header.offset)
+    })?;
+    let big = header.descr.starts_with('>');
+    let letter = |b: &[u8]| match *b {
+        [a, b, c, d] if big => char::from_u32(u32::from_be_bytes([a, b, c, d])),
+        [a, b, c, d] => char::from_u32(u32::from_le_bytes([a, b, c, d])),
+        _ => b.first().map(|&b| char::from(b)),
+    };
+    let text = |b: &[u8]| {
+        let text: Option<String> = b.chunks_exact(unit).map(letter).collect();
+        text.map(|t| t.trim_end_matches('\0').to_string()).ok_or("it holds a letter that does not exist")
+    };
+    Ok(Some(body.chunks_exact(size).map(text).collect::<std::result::Result<_, _>>()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::made::npy_bytes;
+
+    #[test]
+    fn names_are_sorted_by_number_or_by_letter() {
+        assert_eq!(Labels::new(["10", "9", "-1"]).names, ["-1", "9", "10"]);
+        assert_eq!(Labels::new(["10", "9", "b"]).names, ["10", "9", "b"]);
+        assert_eq!(Labels::from_numbers([3.0, 0.5, 3.0]).names, ["0.5", "3"]);
+    }
+
+    #[test]
+    fn selecting_keeps_the_classes_until_told_otherwise() {
+        let labels = Labels::new(["a", "b", "c"]).select(&[2, 2]).unwrap();
+        assert_eq!((labels.names.len(), labels.name(1)), (3, "c"));
+        assert_eq!(labels.without_empty_classes(), Labels::new(["c", "c"]));
+        assert_eq!(Labels::new(["a"]).select(&[1]), Err(Error::Index { index: 1, len: 1 }));
+    }
+
+    #[test]
+    fn a_wrong_count_is_an_error() {
+        assert_eq!(
+            Labels::new(["a", "b"]).check_count(3),
+            Err(Error::Count { what: "labels", expected: 3, found: 2 })
+        );
+    }
+
+    #[test]
+    fn text_npy_and_idx_give_the_same_labels() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, bytes: &[u8]| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, bytes).unwrap();
+            Labels::read(&path)
+        };
+        let expected = Labels::new(["7", "11", "7"]);
+        assert_eq!(file("y.txt", b"\xef\xbb\xbf7\r\n11\r\n7\r\n\r\n"), Ok(expected.clone()));
+        assert_eq!(file("y-idx1-ubyte", &[0, 0, 8, 1, 0, 0, 0, 3, 7, 11, 7]), Ok(expected.clone()));
+        let path = folder.path().join("y.npy");
+        npy::write_array(&path, &[3, 1], &[7f32, 11.0, 7.0]).unwrap();
+        assert_eq!(Labels::read(&path), Ok(expected.clone()));
+        // np.array(["7", "11", "7"]) and the same as bytes.
+        let texts = [['7', '\0'], ['1', '1'], ['7', '\0']];
+        let wide: Vec<u8> = texts.iter().flatten().flat_map(|&c| u32::from(c).to_le_bytes()).collect();
+        assert_eq!(file("u.npy", &npy_bytes("<U2", "3,", &wide)), Ok(expected.clone()));
+        assert_eq!(file("s.npy", &npy_bytes("|S2", "3,", b"7\x0011\x37\x00")), Ok(expected));
+        let cut = file("c.npy", &npy_bytes("<U2", "3,", &wide[..9])).unwrap_err().to_string();
+        assert!(
+            cut.ends_with("c.npy: not a readable label file: it needs 24 bytes of data, but 9 are there"),
+            "{cut}"
+        );
+    }
+
+    #[test]
+    fn bad_label_files_say_what_is_wrong() {
+        let folder = tempfile::tempdir().unwrap();
+        let message = |name: &str, bytes: &[u8]| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, bytes).unwrap();
+            Labels::read(&path).unwrap_err().to_string()
+        };
+        let is = |message: String, expected: &str| assert!(message.contains(expected), "{message}");
+        is(
+            message("a.txt", b"1\n\n2\n"),
+            "a.txt: not a readable label file: line 2 is empty; one label per line",
+        );
+        is(message("b.txt", b"\n"), "it is empty");
+        is(message("c.txt", b"\xff\xfe1\n"), "neither text (UTF-8)");
+        is(message("d.npy", b"1\n2\n"), "does not begin with \\x93NUMPY");
+        is(
+            message("e", &[0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 2, 1, 2, 3, 4]),
+            "its shape is 2×2; labels need one axis",
+        );
+        is(Labels::read(folder.path().join("no.txt")).unwrap_err().to_string(), "no.txt: cannot read");
+    }
+}

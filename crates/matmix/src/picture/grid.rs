@@ -1,0 +1,198 @@
+//! Tiles in rows and columns.
+
+use std::path::{Path, PathBuf};
+
+use super::colour::ColourMap;
+use super::image::Image;
+use super::tile;
+use crate::data::Samples;
+use crate::error::{Error, Result};
+
+/// Which values are the ends of the colour map.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum ValueRange {
+    /// The smallest and the largest value of the whole picture: tiles can be compared.
+    #[default]
+    Picture,
+    /// The smallest and the largest value of each tile: each tile shows all it has.
+    Tile,
+    /// These two.
+    Given(f64, f64),
+}
+
+/// How tiles are drawn and put together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Grid {
+    /// Tiles per row; as square as possible if not given.
+    pub columns: Option<usize>,
+    /// Pixels between two tiles.
+    pub gap: usize,
+    /// Every value becomes a square of so many pixels.
+    pub enlarge: usize,
+    /// Which values are the ends of the colour map.
+    pub range: ValueRange,
+    /// How values are shown.
+    pub map: ColourMap,
+    /// The colour of gaps and of places without a tile.
+    pub background: [u8; 3],
+}
+
+impl Default for Grid {
+    fn default() -> Self {
+        Self {
+            columns: None,
+            gap: 2,
+            enlarge: 1,
+            range: ValueRange::Picture,
+            map: ColourMap::Grey,
+            background: [255; 3],
+        }
+    }
+}
+
+impl Grid {
+    /// Draws tiles of one shape, filling row after row.
+    pub fn draw<T: AsRef<[f64]>>(&self, shape: &[usize], tiles: &[T]) -> Result<Image> {
+        let columns = match self.columns {
+            Some(0) => {
+                return Err(Error::Option { option: "columns", value: "0".into(), expected: "at least 1" });
+            }
+            Some(columns) => columns,
+            None => (tiles.len() as f64).sqrt().ceil().max(1.0) as usize,
+        };
+        let rows: Vec<Vec<&[f64]>> =
+            tiles.chunks(columns).map(|row| row.iter().map(AsRef::as_ref).collect()).collect();
+        self.draw_rows(shape, &rows)
+    }
+
+    /// Draws rows of tiles; rows need not have the same length.
+    pub fn draw_rows<T: AsRef<[f64]>>(&self, shape: &[usize], rows: &[Vec<T>]) -> Result<Image> {
+        let size = shape.iter().try_fold(1usize, |n, &side| n.checked_mul(side)).filter(|&n| n > 0);
+        let size = size.ok_or_else(|| Error::EmptyShape { shape: shape.to_vec() })?;
+        let tiles = || rows.iter().flatten().map(AsRef::as_ref);
+        if let Some(wrong) = tiles().find(|tile: &&[f64]| tile.len() != size) {
+            return Err(Error::DataLength { shape: shape.to_vec(), found: wrong.len() });
+        }
+        if tiles().next().is_none() {
+            return Err(Error::EmptySet);
+        }
+        let whole = match self.range {
+            ValueRange::Given(low, high) => (low, high),
+            _ => ends(tiles().flatten()),
+        };
+        let mut pictures = Vec::with_capacity(rows.len());
+        for row in rows.iter().filter(|row| !row.is_empty()) {
+            let mut drawn = Vec::with_capacity(row.len());
+            for values in row.iter().map(AsRef::as_ref) {
+                let (low, high) = if self.range == ValueRange::Tile { ends(values) } else { whole };
+                drawn.push(tile::draw(shape, values, self.map, low, high)?.enlarged(self.enlarge)?);
+            }
+            pictures.push(Image::beside(&drawn, self.gap, self.background)?);
+        }
+        Image::below(&pictures, self.gap, self.background)
+    }
+
+    /// Draws the samples at these places.
+    pub fn draw_samples(&self, samples: &Samples<'_>, indices: &[usize]) -> Result<Image> {
+        let len = samples.len();
+        if let Some(&index) = indices.iter().find(|&&i| i >= len) {
+            return Err(Error::Index { index, len });
+        }
+        let tiles: Result<Vec<Vec<f64>>> = indices.iter().map(|&i| samples.to_f64(i..i + 1)).collect();
+        self.draw(samples.shape(), &tiles?)
+    }
+}
+
+/// Writes one PNG per sample into `folder` (made if it is not there), `000.png`, `001.png` and so on, drawn as
+/// `grid` says, and returns the files. [`ValueRange::Picture`] means the range of the whole set.
+pub fn write_folder(folder: impl AsRef<Path>, samples: &Samples<'_>, grid: &Grid) -> Result<Vec<PathBuf>> {
+    let folder = folder.as_ref();
+    std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, "make", &e))?;
+    let mut grid = grid.clone();
+    if grid.range == ValueRange::Picture {
+        // Sample by sample, so that a set larger than memory can be written.
+        let mut whole = (f64::INFINITY, f64::NEG_INFINITY);
+        for n in 0..samples.len() {
+            whole = widened(whole, &samples.to_f64(n..n + 1)?);
+        }
+        grid.range = ValueRange::Given(whole.0, whole.1);
+    }
+    let digits = (samples.len() - 1).to_string().len().max(3);
+    let mut files = Vec::with_capacity(samples.len());
+    for n in 0..samples.len() {
+        let path = folder.join(format!("{n:0digits$}.png"));
+        grid.draw_samples(samples, &[n])?.write_png(&path)?;
+        files.push(path);
+    }
+    Ok(files)
+}
+
+/// The smallest and the largest finite value; (0, 0) if there is none.
+fn ends<'v>(values: impl IntoIterator<Item = &'v f64>) -> (f64, f64) {
+    let (low, high) = widened((f64::INFINITY, f64::NEG_INFINITY), values);
+    if low <= high { (low, high) } else { (0.0, 0.0) }
+}
+
+fn widened<'v>(range: (f64, f64), values: impl IntoIterator<Item = &'v f64>) -> (f64, f64) {
+    let finite = values.into_iter().filter(|v| v.is_finite());
+    finite.fold(range, |(low, high), &v| (low.min(v), high.max(v)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{OpenOptions, digits, open};
+
+    fn reds(image: &Image) -> Vec<u8> {
+        image.rgb.iter().copied().step_by(3).collect()
+    }
+
+    #[test]
+    fn tiles_fill_row_after_row_with_gaps() {
+        let tiles: Vec<Vec<f64>> = (0..3).map(|i| vec![f64::from(i)]).collect();
+        let grid = Grid { columns: Some(2), gap: 1, background: [7; 3], ..Grid::default() };
+        let image = grid.draw(&[1, 1], &tiles).unwrap();
+        assert_eq!((image.width, image.height), (3, 3));
+        assert_eq!(reds(&image), [0, 7, 128, 7, 7, 7, 255, 7, 7]);
+        let enlarged = Grid { enlarge: 3, gap: 1, columns: Some(3), ..Grid::default() };
+        assert_eq!(enlarged.draw(&[1, 1], &tiles).unwrap().width, 11);
+        let rows = [vec![vec![0.0]], vec![vec![1.0], vec![2.0]]];
+        assert_eq!(reds(&grid.draw_rows(&[1, 1], &rows).unwrap()), [0, 7, 7, 7, 7, 7, 128, 7, 255]);
+    }
+
+    #[test]
+    fn the_range_is_that_of_the_picture_of_the_tile_or_the_one_given() {
+        let tiles = [[0.0, 1.0], [0.0, 4.0]];
+        let draw = |range| {
+            let grid = Grid { range, gap: 0, columns: Some(2), ..Grid::default() };
+            reds(&grid.draw(&[1, 2], &tiles).unwrap())
+        };
+        assert_eq!(draw(ValueRange::Picture), [0, 64, 0, 255]);
+        assert_eq!(draw(ValueRange::Tile), [0, 255, 0, 255]);
+        assert_eq!(draw(ValueRange::Given(0.0, 2.0)), [0, 128, 0, 255]);
+    }
+
+    #[test]
+    fn what_cannot_be_drawn_is_an_error() {
+        let grid = Grid::default();
+        assert_eq!(grid.draw(&[2, 2], &[[0.0; 3]]), Err(Error::DataLength { shape: vec![2, 2], found: 3 }));
+        assert_eq!(grid.draw::<Vec<f64>>(&[2, 2], &[]), Err(Error::EmptySet));
+        assert_eq!(grid.draw(&[0], &[[0.0; 0]]), Err(Error::EmptyShape { shape: vec![0] }));
+        assert!(Grid { columns: Some(0), ..Grid::default() }.draw(&[1], &[[0.0]]).is_err());
+        assert!(Grid { enlarge: 1 << 40, ..Grid::default() }.draw(&[1], &[[0.0]]).is_err());
+        let digits = digits().samples;
+        assert_eq!(grid.draw_samples(&digits, &[1000]), Err(Error::Index { index: 1000, len: 1000 }));
+    }
+
+    #[test]
+    fn a_folder_of_samples_is_read_back_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let seven = OpenOptions { take: Some(700..712), ..Default::default() };
+        let samples = open("demo:mnist", &seven).unwrap().samples;
+        let grid = Grid { range: ValueRange::Given(0.0, 255.0), ..Grid::default() };
+        let files = write_folder(folder.path().join("new"), &samples, &grid).unwrap();
+        assert_eq!((files.len(), files[11].file_name().unwrap()), (12, "011.png".as_ref()));
+        let back = open(folder.path().join("new").to_str().unwrap(), &OpenOptions::default()).unwrap();
+        assert_eq!(back.samples.to_f64(0..12).unwrap(), samples.to_f64(0..12).unwrap());
+    }
+}

@@ -1,0 +1,20 @@
+//! Samples, means and loadings as pictures: grids of tiles, written as PNG.
+//!
+//! ```
+//! use matmix::data::digits;
+//! use matmix::picture::Grid;
+//!
+//! let digits = digits().samples;
+//! let image = Grid { columns: Some(5), ..Grid::default() }.draw_samples(&digits, &[0, 100, 200, 300, 400])?;
+//! assert_eq!((image.width, image.height), (5 * 28 + 4 * 2, 28));
+//! # Ok::<(), matmix::Error>(())
+//! ```
+
+mod colour;
+mod grid;
+mod image;
+mod tile;
+
+pub use colour::ColourMap;
+pub use grid::{Grid, ValueRange, write_folder};
+pub use image::Image;

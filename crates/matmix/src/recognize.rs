@@ -1,0 +1,216 @@
+//! Recognition: which known sample a new one is nearest to, in the space of the cores.
+
+use rayon::prelude::*;
+
+use crate::data::{Model, Samples};
+use crate::error::{Error, Result};
+use crate::fisher::Fisher;
+
+/// How two samples are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Distance {
+    /// The paper's Σ_k ‖B_a^(k) − B_b^(k)‖_F over all components; for a `LowRank`, ‖B_a − B_b‖_F.
+    #[default]
+    Paper,
+    /// The paper's footnote: each term weighted by γ_ak γ_bk.
+    Weighted,
+    /// Beyond the paper: a linear discriminant with Ledoit–Wolf shrinkage learned on the gallery's cores of all
+    /// components, then the cosine.
+    Fisher,
+}
+
+impl Distance {
+    /// `paper`, `weighted` or `fisher`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Distance::Paper => "paper",
+            Distance::Weighted => "weighted",
+            Distance::Fisher => "fisher",
+        }
+    }
+}
+
+impl std::str::FromStr for Distance {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "paper" => Ok(Distance::Paper),
+            "weighted" => Ok(Distance::Weighted),
+            "fisher" => Ok(Distance::Fisher),
+            other => Err(Error::Option {
+                option: "distance",
+                value: other.into(),
+                expected: "paper, weighted or fisher",
+            }),
+        }
+    }
+}
+
+/// A set of known samples with their classes, ready to be searched.
+#[derive(Debug, Clone)]
+pub struct Recognizer {
+    model: Model,
+    distance: Distance,
+    gallery: Features,
+    classes: Vec<usize>,
+    fisher: Option<Fisher>,
+}
+
+/// A neighbour: which sample of the gallery, and how far.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Neighbour {
+    /// The sample's place in the gallery.
+    pub index: usize,
+    /// Its class.
+    pub class: usize,
+    /// The distance.
+    pub distance: f64,
+}
+
+/// What came out of recognising labelled probes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recognition {
+    /// The class found for each probe.
+    pub predicted: Vec<usize>,
+    /// The share of probes whose class was found.
+    pub accuracy: f64,
+    /// `confusion[actual][predicted]`: how many probes.
+    pub confusion: Vec<Vec<usize>>,
+}
+
+/// The features of a set: all K cores one after the other, and the responsibilities.
+#[derive(Debug, Clone)]
+struct Features {
+    n: usize,
+    parts: usize,
+    part_len: usize,
+    cores: Vec<f64>,
+    gamma: Vec<f64>,
+}
+
+impl Features {
+    fn of(model: &Model, samples: &Samples<'_>) -> Result<Self> {
+        let n = samples.len();
+        match model {
+            Model::Mixture(model) => {
+                let p = model.project(samples)?;
+                let (parts, part_len) = (model.n_components(), model.core_len());
+                Ok(Self { n, parts, part_len, cores: p.cores, gamma: p.responsibilities })
+            }
+            Model::LowRank(model) => {
+                let cores = model.transform(samples)?;
+                Ok(Self { n, parts: 1, part_len: model.core_len(), cores, gamma: vec![1.0; n] })
+            }
+        }
+    }
+
+    fn row(&self, n: usize) -> &[f64] {
+        let len = self.parts * self.part_len;
+        &self.cores[n * len..(n + 1) * len]
+    }
+}
+
+impl Recognizer {
+    /// Learns a gallery: one class (a number from 0) per sample.
+    pub fn new(model: &Model, gallery: &Samples<'_>, classes: &[usize], distance: Distance) -> Result<Self> {
+        if classes.len() != gallery.len() {
+            return Err(Error::Count { what: "labels", expected: gallery.len(), found: classes.len() });
+        }
+        let mut features = Features::of(model, gallery)?;
+        let mut fisher = None;
+        if distance == Distance::Fisher {
+            let learned = Fisher::learn(&features.cores, features.n, classes)?;
+            features = learned.features(&features);
+            fisher = Some(learned);
+        }
+        Ok(Self { model: model.clone(), distance, gallery: features, classes: classes.to_vec(), fisher })
+    }
+
+    /// The `count` nearest samples of the gallery for every probe, nearest first.
+    pub fn neighbours(&self, probes: &Samples<'_>, count: usize) -> Result<Vec<Vec<Neighbour>>> {
+        if count == 0 || count > self.gallery.n {
+            return Err(Error::Option {
+                option: "neighbours",
+                value: count.to_string(),
+                expected: "between 1 and the size of the gallery",
+            });
+        }
+        let mut features = Features::of(&self.model, probes)?;
+        if let Some(fisher) = &self.fisher {
+            features = fisher.features(&features);
+        }
+        Ok((0..features.n)
+            .into_par_iter()
+            .map(|n| {
+                let mut all: Vec<Neighbour> = (0..self.gallery.n)
+                    .map(|m| Neighbour {
+                        index: m,
+                        class: self.classes[m],
+                        distance: self.distance(&features, n, m),
+                    })
+                    .collect();
+                // Equal distances keep the order of the gallery, so that a tie has one answer.
+                all.sort_by(|a, b| a.distance.total_cmp(&b.distance).then(a.index.cmp(&b.index)));
+                all.truncate(count);
+                all
+            })
+            .collect())
+    }
+
+    /// The class of the nearest sample of the gallery for every probe.
+    pub fn predict(&self, probes: &Samples<'_>) -> Result<Vec<usize>> {
+        Ok(self.neighbours(probes, 1)?.iter().map(|n| n[0].class).collect())
+    }
+
+    /// Recognises probes whose classes are known.
+    pub fn evaluate(&self, probes: &Samples<'_>, classes: &[usize]) -> Result<Recognition> {
+        if classes.len() != probes.len() {
+            return Err(Error::Count { what: "labels", expected: probes.len(), found: classes.len() });
+        }
+        let predicted = self.predict(probes)?;
+        let n_classes = classes.iter().chain(&self.classes).max().map_or(0, |m| m + 1);
+        let mut confusion = vec![vec![0; n_classes]; n_classes];
+        for (&actual, &found) in classes.iter().zip(&predicted) {
+            confusion[actual][found] += 1;
+        }
+        let right = classes.iter().zip(&predicted).filter(|(a, b)| a == b).count();
+        Ok(Recognition { accuracy: right as f64 / classes.len() as f64, predicted, confusion })
+    }
+
+    fn distance(&self, probes: &Features, n: usize, m: usize) -> f64 {
+        let (a, b) = (probes.row(n), self.gallery.row(m));
+        if self.distance == Distance::Fisher {
+            // Both are unit vectors.
+            return 1.0 - a.iter().zip(b).map(|(x, y)| x * y).sum::<f64>();
+        }
+        let k = probes.parts;
+        let mut sum = 0.0;
+        let mut weights = 0.0;
+        for j in 0..k {
+            let at = j * probes.part_len..(j + 1) * probes.part_len;
+            let square: f64 = a[at.clone()].iter().zip(&b[at]).map(|(x, y)| (x - y) * (x - y)).sum();
+            let weight = match self.distance {
+                Distance::Weighted => probes.gamma[n * k + j] * self.gallery.gamma[m * k + j],
+                _ => 1.0,
+            };
+            sum += weight * square.sqrt();
+            weights += weight;
+        }
+        // Deviation: the footnote's weights are all zero for two samples of different components, which would make
+        // them the nearest of all. Dividing by their sum compares like with like, and no common component is far.
+        if self.distance == Distance::Weighted {
+            if weights > 0.0 { sum / weights } else { f64::INFINITY }
+        } else {
+            sum
+        }
+    }
+}
+
+impl Fisher {
+    fn features(&self, of: &Features) -> Features {
+        let cores: Vec<f64> = (0..of.n).flat_map(|n| self.project(of.row(n))).collect();
+        let part_len = cores.len() / of.n.max(1);
+        Features { n: of.n, parts: 1, part_len, cores, gamma: vec![1.0; of.n] }
+    }
+}

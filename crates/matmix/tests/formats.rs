@@ -1,0 +1,265 @@
+//! Every format through the front door: the same pixels give the same samples, and bad input gets a message that
+//! names the file, says what was found and what would be right.
+
+#![allow(clippy::unwrap_used)]
+
+mod made;
+
+use std::path::{Path, PathBuf};
+
+use image::GrayImage;
+use made::{MatFile, gzip, idx, npy_bytes, npz};
+use matmix::data::{DataSet, Labels, OpenOptions, open};
+use zip::CompressionMethod;
+
+/// Three images of 4×4 pixels, row after row.
+fn pixels() -> Vec<u8> {
+    (0..48).map(|i| (i * 37 % 251) as u8).collect()
+}
+
+fn save(folder: &Path, name: &str, bytes: &[u8]) -> PathBuf {
+    let path = folder.join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
+fn opened(path: &Path, options: &OpenOptions) -> DataSet {
+    open(path.to_str().unwrap(), options).unwrap()
+}
+
+fn message(spec: impl AsRef<Path>, options: &OpenOptions) -> String {
+    match open(spec.as_ref().to_str().unwrap(), options) {
+        Ok(set) => panic!("{} should not open: {set:?}", spec.as_ref().display()),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn default() -> OpenOptions {
+    OpenOptions::default()
+}
+
+/// The pixels as MATLAB holds them: the axes are sample, row, column, and the first varies fastest.
+fn column_major(x: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for column in 0..4 {
+        for row in 0..4 {
+            (0..3).for_each(|n| out.push(x[n * 16 + row * 4 + column]));
+        }
+    }
+    out
+}
+
+#[test]
+fn the_same_pixels_come_out_of_every_format() {
+    let folder = tempfile::tempdir().unwrap();
+    let x = pixels();
+    let arrays = [
+        ("images.npy", npy_bytes("|u1", "3, 4, 4", &x)),
+        ("labels.npy", npy_bytes("<i8", "3,", &[1u64, 7, 7].map(u64::to_le_bytes).concat())),
+    ];
+    let mat = |packed| {
+        MatFile::new(false, packed)
+            .variable("fea", 9, &[3, 16], 2, &column_major(&x))
+            .variable("gnd", 6, &[3, 1], 2, &[1, 7, 7])
+            .bytes
+    };
+    let images = idx(8, &[3, 4, 4], &x);
+    let beside = idx(8, &[3], &[1, 7, 7]);
+    let at = folder.path();
+    let mut paths = vec![
+        save(at, "a.npz", &npz(CompressionMethod::Deflated, &arrays)),
+        save(at, "b.npz", &npz(CompressionMethod::Stored, &arrays)),
+        save(at, "packed.mat", &mat(true)),
+        save(at, "plain.mat", &mat(false)),
+        save(at, "a-images-idx3-ubyte", &images),
+        save(at, "b-images.idx3-ubyte.gz", &gzip(&images)),
+    ];
+    save(at, "a-labels-idx1-ubyte.gz", &gzip(&beside));
+    save(at, "b-labels.idx1-ubyte", &beside);
+    for ending in ["png", "bmp", "pgm", "tiff"] {
+        for (n, label) in ["1", "7", "7"].into_iter().enumerate() {
+            let image = GrayImage::from_raw(4, 4, x[n * 16..n * 16 + 16].to_vec()).unwrap();
+            let of_class = at.join(ending).join(label);
+            std::fs::create_dir_all(&of_class).unwrap();
+            image.save(of_class.join(format!("{n}.{ending}"))).unwrap();
+        }
+        paths.push(at.join(ending));
+    }
+    let check = |path: &Path, options: &OpenOptions| {
+        let set = opened(path, options);
+        assert_eq!((set.samples.shape(), set.samples.element().name()), (&[4, 4][..], "u8"));
+        let expected: Vec<f64> = x.iter().map(|&b| f64::from(b)).collect();
+        assert_eq!(set.samples.to_f64(0..3).unwrap(), expected, "{}", path.display());
+        assert_eq!(set.labels, Some(Labels::new(["1", "7", "7"])), "{}", path.display());
+    };
+    for path in &paths {
+        check(path, &default());
+    }
+    let text = save(at, "y.txt", b"1\n7\n7\n");
+    let labelled = OpenOptions { labels: Some(text), ..default() };
+    check(&save(at, "x.npy", &npy_bytes("|u1", "3, 4, 4", &x)), &labelled);
+    let flat = save(at, "flat.npy", &npy_bytes("|u1", "3, 16", &x));
+    check(&flat, &OpenOptions { shape: Some(vec![4, 4]), ..labelled });
+    // Without an ending the first bytes tell.
+    check(&save(at, "nameless", &npz(CompressionMethod::Deflated, &arrays)), &default());
+}
+
+#[test]
+fn jpeg_is_read_as_well_as_it_can_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let smooth: Vec<u8> = (0..256).map(|i| (i / 16 * 8 + i % 16 * 4) as u8).collect();
+    GrayImage::from_raw(16, 16, smooth.clone()).unwrap().save(folder.path().join("a.jpg")).unwrap();
+    let x = opened(folder.path(), &default()).samples.to_f64(0..1).unwrap();
+    assert!(x.iter().zip(&smooth).all(|(x, &s)| (x - f64::from(s)).abs() < 12.0), "{x:?}");
+}
+
+#[test]
+fn samples_are_taken_excluded_limited_and_scaled_in_this_order() {
+    let options = OpenOptions {
+        take: Some(50..usize::MAX),
+        exclude: vec!["1".into(), "2".into()],
+        limit: Some(60),
+        scale: Some(0.5),
+        shape: Some(vec![784]),
+        ..default()
+    };
+    let set = open("demo:mnist", &options).unwrap();
+    assert_eq!((set.samples.len(), set.samples.shape()), (60, &[784][..]));
+    let labels = set.labels.unwrap();
+    assert_eq!(labels.names, ["0", "3"]);
+    assert_eq!((labels.name(49), labels.name(50)), ("0", "3"));
+    let all = matmix::data::digits().samples;
+    let halved: Vec<f64> = all.to_f64(300..301).unwrap().iter().map(|x| x / 2.0).collect();
+    assert_eq!(set.samples.to_f64(50..51).unwrap(), halved);
+}
+
+#[test]
+fn an_array_can_be_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let arrays =
+        [("a.npy", npy_bytes("|u1", "1, 2", &[1, 2])), ("b.npy", npy_bytes("|u1", "2, 2", &[3, 4, 5, 6]))];
+    let path = save(folder.path(), "x.npz", &npz(CompressionMethod::Deflated, &arrays));
+    let spec = format!("{}:a", path.display());
+    let set = open(&spec, &default()).unwrap();
+    assert_eq!((set.samples.len(), set.name, set.format), (1, spec, ".npz"));
+    let mat = MatFile::new(true, true).variable("faces", 9, &[2, 4], 2, &[0; 8]).bytes;
+    let path = save(folder.path(), "x.mat", &mat);
+    assert_eq!(opened(Path::new(&format!("{}:faces", path.display())), &default()).samples.shape(), [2, 2]);
+    assert!(
+        message(format!("{}:fea", path.display()), &default())
+            .contains("x.mat: not a readable MATLAB .mat file")
+    );
+}
+
+#[test]
+fn every_message_names_the_file_and_says_what_would_be_right() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let is = |message: String, file: &str, expected: &str| {
+        assert!(message.contains(&format!("{file}: ")) && message.contains(expected), "{message}");
+    };
+    let x = pixels();
+    let npy = npy_bytes("|u1", "3, 4, 4", &x);
+    let good = save(at, "x.npy", &npy);
+
+    is(message(at.join("no.npy"), &default()), "no.npy", "cannot open");
+    is(message("demo:faces", &default()), "demo:faces", "there is demo:mnist");
+    is(message(save(at, "cut.npy", &npy[..100]), &default()), "cut.npy", "cut short");
+    is(message(save(at, "text.npy", b"1,2,3"), &default()), "text.npy", "does not begin with \\x93NUMPY");
+    is(message(save(at, "line.npy", &npy_bytes("|u1", "3,", &x[..3])), &default()), "line.npy", "two axes");
+    is(message(save(at, "none.npy", &npy_bytes("|u1", "0, 4", &[])), &default()), "none.npy", "no samples");
+    is(message(save(at, "empty.npy", &[]), &default()), "empty.npy", "does not begin");
+    is(
+        message(
+            save(at, "cut.npz", &npz(CompressionMethod::Stored, &[("x.npy", npy.clone())])[..60]),
+            &default(),
+        ),
+        "cut.npz",
+        "cut short",
+    );
+    is(
+        message(save(at, "cut-ubyte", &idx(8, &[3, 4, 4], &x[..40])), &default()),
+        "cut-ubyte",
+        "need 48 bytes of data, but 40 are there",
+    );
+    is(
+        message(save(at, "cut-ubyte.gz", &gzip(&idx(8, &[3, 4, 4], &x))[..40]), &default()),
+        "cut-ubyte.gz",
+        "breaks off",
+    );
+    is(
+        message(save(at, "y-idx1-ubyte", &idx(8, &[3], &[1, 2, 3])), &default()),
+        "y-idx1-ubyte",
+        "as files of labels have",
+    );
+    is(
+        message(save(at, "x.csv", b"1,2\n3,4\n"), &default()),
+        "x.csv",
+        "none of the formats that are read: .npy",
+    );
+    is(message(save(at, "x.gz", &gzip(b"hello world")), &default()), "x.gz", "not a readable IDX file");
+    let mat = MatFile::new(false, true).variable("fea", 9, &[3, 16], 2, &x).bytes;
+    is(message(save(at, "cut.mat", &mat[..mat.len() - 9]), &default()), "cut.mat", "cut short");
+
+    let shape = OpenOptions { shape: Some(vec![5, 5]), ..default() };
+    is(
+        message(&good, &shape),
+        "x.npy",
+        "its samples are 4×4 (16 numbers each); the shape 5×5 (25 numbers) does not fit",
+    );
+    let labels = OpenOptions { labels: Some(save(at, "y.txt", b"1\n2\n")), ..default() };
+    is(message(&good, &labels), "y.txt", "2 labels for 3 samples; exactly one per sample");
+    save(at, "t-images-idx3-ubyte", &idx(8, &[3, 4, 4], &x));
+    save(at, "t-labels-idx1-ubyte", &idx(8, &[2], &x[..2]));
+    is(message(at.join("t-images-idx3-ubyte"), &default()), "t-labels-idx1-ubyte", "2 labels for 3 samples");
+    let missing = OpenOptions { labels: Some(at.join("no.txt")), ..default() };
+    is(message(&good, &missing), "no.txt", "cannot read");
+    is(
+        message(&good, &OpenOptions { exclude: vec!["3".into()], ..default() }),
+        "x.npy",
+        "its samples have no labels",
+    );
+    let exclude = OpenOptions { exclude: vec!["12".into()], ..default() };
+    is(message("demo:mnist", &exclude), "demo:mnist", "no sample has the label `12`; the labels are 0, 1, 2");
+    is(
+        message(&good, &OpenOptions { take: Some(3..9), ..default() }),
+        "x.npy",
+        "sample 3 was asked for, but the set has 3",
+    );
+    is(
+        message(&good, &OpenOptions { colour: true, ..default() }),
+        "x.npy",
+        "--colour is for folders of images",
+    );
+    is(
+        message(&good, &OpenOptions { resize: Some((2, 2)), ..default() }),
+        "x.npy",
+        "--resize is for folders",
+    );
+    is(message(format!("{}:a", good.display()), &default()), "x.npy:a", "cannot open");
+
+    let images = at.join("images");
+    std::fs::create_dir(&images).unwrap();
+    is(message(&images, &default()), "images", "there are no images in this folder");
+    GrayImage::from_raw(4, 4, x[..16].to_vec()).unwrap().save(images.join("a.png")).unwrap();
+    is(message(images.join("a.png"), &default()), "a.png", "it is one image; give the folder");
+    is(message(&images, &labels), "y.txt", "2 labels for 1 samples");
+    GrayImage::from_raw(4, 2, x[..8].to_vec()).unwrap().save(images.join("b.png")).unwrap();
+    is(message(&images, &default()), "b.png", "--resize 4x4");
+}
+
+#[test]
+fn options_that_make_no_sense_are_refused() {
+    for (options, expected) in [
+        (OpenOptions { limit: Some(0), ..default() }, "option `limit` is 0; it must be at least 1"),
+        (OpenOptions { shape: Some(vec![]), ..default() }, "option `shape` is ()"),
+        (OpenOptions { shape: Some(vec![usize::MAX, 2]), ..default() }, "sides of at least 1"),
+        (OpenOptions { resize: Some((0, 3)), ..default() }, "option `resize` is 0×3"),
+        (OpenOptions { scale: Some(f64::NAN), ..default() }, "option `scale` is NaN"),
+        (OpenOptions { take: Some(3..3), ..default() }, "option `take` is 3:3"),
+    ] {
+        let message = message("demo:mnist", &options);
+        assert!(message.contains(expected), "{message}");
+    }
+}
