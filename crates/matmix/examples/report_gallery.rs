@@ -7,9 +7,10 @@
 use std::error::Error;
 use std::path::Path;
 
+use matmix::data::{Labels, digits};
 use matmix::report::content::{Axis, Confusion};
 use matmix::report::{ReportOptions, write_report};
-use matmix::{FitOptions, Samples, fit};
+use matmix::{Distance, FitOptions, Mixture, Model, Recognizer, Samples, fit};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -24,10 +25,7 @@ fn main() -> Outcome {
     std::fs::create_dir_all(folder)?;
     if let Some(data) = arguments.get(1) {
         let samples = Samples::from_npy(data)?.scaled(1.0 / 255.0)?;
-        let labels = match arguments.get(2) {
-            Some(path) => Some(std::fs::read_to_string(path)?.lines().map(str::to_owned).collect()),
-            None => None,
-        };
+        let labels = arguments.get(2).map(Labels::read).transpose()?;
         let name = Path::new(data).file_name().map_or(data.clone(), |n| n.to_string_lossy().into_owned());
         let options = ReportOptions { data: name, labels, ..Default::default() };
         return report(folder, "data", &samples, 10, &[4, 4], options);
@@ -52,7 +50,11 @@ fn report(
 ) -> Outcome {
     let fitting = FitOptions { components, rank: rank.to_vec(), max_iter: 60, seed: 1, ..Default::default() };
     let fitted = fit(samples, &fitting)?;
-    let options = ReportOptions { history: Some(fitted.history), seed: Some(1), ..options };
+    let recognition = match &options.labels {
+        Some(labels) => Some(recognise(&fitted.model, samples, labels)?),
+        None => None,
+    };
+    let options = ReportOptions { history: Some(fitted.history), seed: Some(1), recognition, ..options };
     write_report(&fitted.model, samples, &options, folder.join(format!("{name}.html")))?;
     let size: usize = rank.iter().product();
     let mut cases = Vec::new();
@@ -65,6 +67,20 @@ fn report(
     Ok(())
 }
 
+/// Every second sample is known; the others are to be recognised.
+fn recognise(model: &Mixture, samples: &Samples<'_>, labels: &Labels) -> Result<Confusion, Box<dyn Error>> {
+    let every_second = |from: usize| -> (Vec<usize>, Vec<usize>) {
+        (from..samples.len()).step_by(2).map(|n| (n, labels.index[n])).unzip()
+    };
+    let ((known, known_classes), (others, classes)) = (every_second(0), every_second(1));
+    let model = Model::Mixture(model.clone());
+    let gallery = samples.clone().select(&known)?;
+    let recognizer = Recognizer::new(&model, &gallery, &known_classes, Distance::Paper)?;
+    let recognition = recognizer.evaluate(&samples.clone().select(&others)?, &classes)?;
+    let method = "One nearest neighbour with the paper's distance: every second sample is known, the others are probes.";
+    Ok(Confusion::new(method, labels, &recognition))
+}
+
 /// A blob of light with soft edges at (y, x), seen in a picture of p × q.
 fn blob(p: usize, q: usize, y: f64, x: f64, width: f64) -> impl Fn(usize) -> f64 {
     move |i| {
@@ -73,52 +89,16 @@ fn blob(p: usize, q: usize, y: f64, x: f64, width: f64) -> impl Fn(usize) -> f64
     }
 }
 
-/// As many samples of the size of the digits as the size limit is stated for: rings, bars and blobs as bytes.
-fn pictures(count: usize) -> (Vec<u8>, Vec<usize>) {
-    let mut random = ChaCha8Rng::seed_from_u64(3);
-    let (mut pixels, mut kinds) = (Vec::new(), Vec::new());
-    for n in 0..count {
-        let kind = n % 10;
-        let angle = std::f64::consts::PI * kind as f64 / 10.0 + random.random_range(-0.12..0.12);
-        let (sin, cos) = angle.sin_cos();
-        let (y0, x0) = (0.5 + random.random_range(-0.05..0.05), 0.5 + random.random_range(-0.05..0.05));
-        let thick = random.random_range(0.05..0.09);
-        for i in 0..784 {
-            let (y, x) = ((i / 28) as f64 / 28.0 - y0, (i % 28) as f64 / 28.0 - x0);
-            let (along, across) = (cos * x + sin * y, cos * y - sin * x);
-            let off = if kind % 2 == 0 { (along.hypot(across) - 0.28).abs() } else { across.abs() };
-            let light = (-(off / thick).powi(2)).exp() * (1.0 - (along.abs() * 1.6).min(1.0).powi(4));
-            pixels.push((255.0 * light) as u8);
-        }
-        kinds.push(kind);
-    }
-    (pixels, kinds)
-}
-
 fn images(folder: &Path) -> Outcome {
-    let (pixels, kinds) = pictures(1000);
-    let samples = Samples::from_slice(&[28, 28], &pixels)?.scaled(1.0 / 255.0)?;
-    let labels: Vec<String> = kinds.iter().map(usize::to_string).collect();
-    let names: Vec<String> = (0..10).map(|i: i32| i.to_string()).collect();
-    let confusion = Confusion {
-        method: "An invented confusion, to show the table.".into(),
-        counts: (0..10)
-            .map(|i| (0..10).map(|j| if i == j { 97 } else { usize::from(j < 3) }).collect())
-            .collect(),
-        labels: names,
-    };
-    let options = ReportOptions {
-        data: "rings and bars".into(),
-        labels: Some(labels),
-        recognition: Some(confusion),
-        ..Default::default()
-    };
-    report(folder, "images", &samples, 10, &[4, 4], options)
+    let digits = digits();
+    let options = ReportOptions { data: digits.name, labels: digits.labels, ..Default::default() };
+    report(folder, "images", &digits.samples.scaled(1.0 / 255.0)?, 10, &[4, 4], options)
 }
 
+/// Every text a user supplies tries to be more than text.
 fn markup(folder: &Path) -> Outcome {
-    let (pixels, kinds) = pictures(100);
-    let samples = Samples::from_slice(&[28, 28], &pixels)?.scaled(1.0 / 255.0)?;
+    let few: Vec<usize> = (0..1000).step_by(10).collect();
+    let samples = digits().samples.scaled(1.0 / 255.0)?.select(&few)?;
     let nasty = [
         "<script>window.broken = 1</script>",
         "</script><script>window.broken = 2</script>",
@@ -130,13 +110,8 @@ fn markup(folder: &Path) -> Outcome {
         title: "</title><script>window.broken = 4</script>".into(),
         data: "<b onmouseover=\"window.broken = 5\">file</b>.npy".into(),
         model: "<i>model</i>".into(),
-        labels: Some(kinds.iter().map(|k| nasty[k % nasty.len()].to_owned()).collect()),
+        labels: Some(Labels::new((0..100).map(|i| nasty[i % nasty.len()]))),
         metadata: vec![("<u>key</u>".into(), "</dd><script>window.broken = 6</script>".into())],
-        recognition: Some(Confusion {
-            method: "<script>window.broken = 7</script>".into(),
-            labels: nasty[..2].iter().map(|&n| n.to_owned()).collect(),
-            counts: vec![vec![3, 1], vec![0, 4]],
-        }),
         ..Default::default()
     };
     report(folder, "markup", &samples, 2, &[3, 3], options)
@@ -165,8 +140,13 @@ fn signed(folder: &Path) -> Outcome {
         Axis { name: "time".into(), unit: "s".into(), start: 0.0, step: 1.0 / 128.0 },
     ];
     let value = Axis { name: "potential".into(), unit: "µV".into(), ..Axis::default() };
-    let options =
-        ReportOptions { data: "windows.npy".into(), labels: Some(labels), axes, value, ..Default::default() };
+    let options = ReportOptions {
+        data: "windows.npy".into(),
+        labels: Some(Labels::new(labels)),
+        axes,
+        value,
+        ..Default::default()
+    };
     report(folder, "signed", &samples, 3, &[3, 4], options)
 }
 

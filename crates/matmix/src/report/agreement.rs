@@ -1,24 +1,20 @@
 //! How well components and labels agree.
 
 use super::content::Agreement;
+use crate::data::Labels;
 
 /// The contingency table of components and labels with its two usual summaries.
 ///
-/// `component[n] < components` and `label[n] < labels.len()` for every sample.
-pub(crate) fn agreement(
-    component: &[usize],
-    components: usize,
-    label: &[usize],
-    labels: Vec<String>,
-) -> Agreement {
-    let mut counts = vec![vec![0; labels.len()]; components];
-    for (&k, &l) in component.iter().zip(label) {
+/// `component[n] < components` for every sample.
+pub(crate) fn agreement(component: &[usize], components: usize, labels: &Labels) -> Agreement {
+    let mut counts = vec![vec![0; labels.names.len()]; components];
+    for (&k, &l) in component.iter().zip(&labels.index) {
         counts[k][l] += 1;
     }
     Agreement {
         adjusted_rand_index: adjusted_rand_index(&counts),
         normalised_mutual_information: normalised_mutual_information(&counts),
-        labels,
+        labels: labels.names.clone(),
         counts,
     }
 }
@@ -66,20 +62,20 @@ fn margins(counts: &[Vec<usize>]) -> (Vec<f64>, Vec<f64>, f64) {
 mod tests {
     use super::*;
 
-    fn names(count: usize) -> Vec<String> {
-        (0..count).map(|i| i.to_string()).collect()
+    fn of<const N: usize>(component: [usize; N], components: usize, label: [usize; N]) -> Agreement {
+        agreement(&component, components, &Labels::new(label.map(|l| l.to_string())))
     }
 
     #[test]
     fn renaming_the_groups_changes_nothing() {
-        let a = agreement(&[1, 1, 0, 0, 2], 3, &[0, 0, 2, 2, 1], names(3));
+        let a = of([1, 1, 0, 0, 2], 3, [0, 0, 2, 2, 1]);
         assert_eq!((a.adjusted_rand_index, a.normalised_mutual_information), (1.0, 1.0));
     }
 
     /// Figures of scikit-learn 1.9: `adjusted_rand_score` and `normalized_mutual_info_score` of these two lists.
     #[test]
     fn the_indices_are_those_of_scikit_learn() {
-        let a = agreement(&[0, 0, 0, 1, 1, 1, 2, 2], 3, &[0, 0, 1, 1, 1, 1, 0, 2], names(3));
+        let a = of([0, 0, 0, 1, 1, 1, 2, 2], 3, [0, 0, 1, 1, 1, 1, 0, 2]);
         assert_eq!(a.counts, [[2, 1, 0], [0, 3, 0], [1, 0, 1]]);
         assert!(
             (a.adjusted_rand_index - 0.304_347_826_086_956_54).abs() < 1e-12,
@@ -95,9 +91,9 @@ mod tests {
 
     #[test]
     fn one_group_each_agrees_and_one_group_against_many_does_not() {
-        let a = agreement(&[0, 0, 0], 1, &[0, 0, 0], names(1));
+        let a = of([0, 0, 0], 1, [0, 0, 0]);
         assert_eq!((a.adjusted_rand_index, a.normalised_mutual_information), (1.0, 1.0));
-        let b = agreement(&[0, 0, 0], 1, &[0, 1, 2], names(3));
+        let b = of([0, 0, 0], 1, [0, 1, 2]);
         assert_eq!((b.adjusted_rand_index, b.normalised_mutual_information), (0.0, 0.0));
     }
 }

@@ -8,7 +8,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
+use crate::data::Labels;
 use crate::error::sides;
+use crate::recognize::Recognition;
 
 /// Everything one report shows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -321,6 +323,11 @@ pub struct Confusion {
 }
 
 impl Confusion {
+    /// The outcome of a recognition with the names of its classes.
+    pub fn new(method: impl Into<String>, labels: &Labels, recognition: &Recognition) -> Self {
+        Self { method: method.into(), labels: labels.names.clone(), counts: recognition.confusion.clone() }
+    }
+
     /// The share on the diagonal.
     pub fn accuracy(&self) -> f64 {
         let right: usize = self.counts.iter().enumerate().filter_map(|(i, row)| row.get(i)).sum();

@@ -1,16 +1,14 @@
 //! Model and samples → content: the only part of the report that knows the model.
 
 use super::agreement::agreement;
-use super::content::{
-    Agreement, Bytes, Component, Content, Entry, Floats, Map, Step, StoredSamples, Summary,
-};
+use super::content::{Bytes, Component, Content, Entry, Floats, Map, Step, StoredSamples, Summary};
 use super::findings::{Cast, Findings, histogram};
 use super::layout::{self, Blocks};
 use super::options::ReportOptions;
 use super::plane::leading_plane;
 use super::survey::survey;
-use crate::data::{Element, Samples};
-use crate::error::{Result, sides};
+use crate::data::{Element, Labels, Samples};
+use crate::error::{Error, Result, sides};
 use crate::fit::{Event, History, StopReason};
 use crate::linalg::{Matrix, expand};
 use crate::model::Mixture;
@@ -22,8 +20,14 @@ const ENTRIES: usize = 32;
 /// Everything the report of `model` on `samples` shows.
 pub fn gather(model: &Mixture, samples: &Samples<'_>, options: &ReportOptions) -> Result<Content> {
     options.validate(samples)?;
-    let findings = Findings::new(model, samples)?;
+    if samples.shape() != model.shape() {
+        return Err(Error::ShapeMismatch {
+            expected: model.shape().to_vec(),
+            found: samples.shape().to_vec(),
+        });
+    }
     let survey = survey(samples)?;
+    let findings = Findings::new(model, samples)?;
     let relative = |n: usize| ratio(findings.squared_error[n], survey.squared_norm[n]).sqrt();
     let relative_error: Vec<f64> = (0..samples.len()).map(relative).collect();
     let cast = Cast::new(&findings, &relative_error, model.n_components(), options.points);
@@ -44,7 +48,6 @@ pub fn gather(model: &Mixture, samples: &Samples<'_>, options: &ReportOptions) -
     let log_likelihood = total(&findings.log_likelihood);
     let squared_error = total(&findings.squared_error);
     let criteria = model.criteria(log_likelihood, findings.entropy, samples.total_weight());
-    let (labels, names) = options.labels.as_deref().map(numbered).unwrap_or_default();
     let (stored, map) = stored(
         model,
         samples,
@@ -53,8 +56,7 @@ pub fn gather(model: &Mixture, samples: &Samples<'_>, options: &ReportOptions) -
         &cast,
         &blocks,
         options.picture_bytes,
-        &labels,
-        names.clone(),
+        options.labels.as_ref(),
     )?;
     let history = options.history.as_ref();
     let data = if options.data.is_empty() { "unnamed".to_owned() } else { options.data.clone() };
@@ -92,7 +94,10 @@ pub fn gather(model: &Mixture, samples: &Samples<'_>, options: &ReportOptions) -
         outliers: cast.outliers,
         histogram: histogram(&findings.log_likelihood),
         map,
-        agreement: agree(options, &findings, model.n_components(), &labels, names),
+        agreement: options
+            .labels
+            .as_ref()
+            .map(|labels| agreement(&findings.component, model.n_components(), labels)),
         recognition: options.recognition.clone(),
         view,
     })
@@ -101,32 +106,6 @@ pub fn gather(model: &Mixture, samples: &Samples<'_>, options: &ReportOptions) -
 /// A quotient of two sums of squares; nothing of nothing is nothing.
 fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part.max(0.0) / whole } else { 0.0 }
-}
-
-/// Labels as numbers and the names they stand for: numbers in the order of numbers, everything else alphabetically.
-fn numbered(labels: &[String]) -> (Vec<usize>, Vec<String>) {
-    let mut names: Vec<String> = labels.to_vec();
-    names.sort_by(|a, b| match (a.parse::<f64>(), b.parse::<f64>()) {
-        (Ok(x), Ok(y)) => x.total_cmp(&y).then_with(|| a.cmp(b)),
-        (Ok(_), Err(_)) => std::cmp::Ordering::Less,
-        (Err(_), Ok(_)) => std::cmp::Ordering::Greater,
-        _ => a.cmp(b),
-    });
-    names.dedup();
-    let place: std::collections::HashMap<&str, usize> =
-        names.iter().enumerate().map(|(i, name)| (name.as_str(), i)).collect();
-    let numbers = labels.iter().map(|label| place[label.as_str()]).collect();
-    (numbers, names)
-}
-
-fn agree(
-    options: &ReportOptions,
-    findings: &Findings,
-    components: usize,
-    labels: &[usize],
-    names: Vec<String>,
-) -> Option<Agreement> {
-    options.labels.as_ref().map(|_| agreement(&findings.component, components, labels, names))
 }
 
 /// One pass over the chosen samples: cores, places on the map, and pictures as far as they fit.
@@ -138,8 +117,7 @@ fn stored(
     cast: &Cast,
     blocks: &Blocks,
     budget: usize,
-    labels: &[usize],
-    names: Vec<String>,
+    labels: Option<&Labels>,
 ) -> Result<(StoredSamples, Map)> {
     const MAP_NUMBERS: usize = 8_000_000;
     let chosen = samples.clone().select(&cast.index)?;
@@ -184,8 +162,8 @@ fn stored(
     let stored = StoredSamples {
         component: cast.index.iter().map(|&n| findings.component[n]).collect(),
         responsibility: column(&findings.responsibility),
-        label: if labels.is_empty() { vec![] } else { cast.index.iter().map(|&n| labels[n]).collect() },
-        label_names: names,
+        label: labels.map(|l| cast.index.iter().map(|&n| l.index[n]).collect()).unwrap_or_default(),
+        label_names: labels.map(|l| l.names.clone()).unwrap_or_default(),
         log_likelihood: column(&findings.log_likelihood),
         error: Floats::new(cast.index.iter().map(|&n| findings.squared_error[n].max(0.0).sqrt())),
         relative_error: column(relative_error),

@@ -18,7 +18,7 @@ pub(crate) struct Survey {
     pub(crate) middle_high: f64,
 }
 
-/// Reads every sample once, a bounded number at a time.
+/// Reads every sample once, a bounded number at a time. NaN and infinity are errors: no figure could show them.
 pub(crate) fn survey(samples: &Samples<'_>) -> Result<Survey> {
     const KEPT: usize = 1 << 20;
     let size = samples.sample_len();
@@ -27,7 +27,11 @@ pub(crate) fn survey(samples: &Samples<'_>) -> Result<Survey> {
     let mut found = Survey { low: f64::INFINITY, high: f64::NEG_INFINITY, ..Survey::default() };
     let mut kept = Vec::new();
     for start in (0..samples.len()).step_by(at_once) {
-        let values = samples.to_f64(start..(start + at_once).min(samples.len()))?;
+        let range = start..(start + at_once).min(samples.len());
+        let values = samples.to_f64(range.clone())?;
+        if values.iter().any(|v| !v.is_finite()) {
+            samples.check_finite(range)?;
+        }
         found.squared_norm.extend(values.chunks_exact(size).map(|x| x.iter().map(|v| v * v).sum::<f64>()));
         for (i, &v) in values.iter().enumerate() {
             found.low = found.low.min(v);
@@ -46,6 +50,7 @@ pub(crate) fn survey(samples: &Samples<'_>) -> Result<Survey> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
 
     #[test]
     fn norms_and_range_are_found_and_a_spike_does_not_set_the_scale() {
@@ -57,5 +62,13 @@ mod tests {
         assert_eq!((found.squared_norm.len(), found.squared_norm[1]), (200, norm));
         assert_eq!((found.low, found.high), (0.0, 1e6));
         assert!(found.middle_high <= 99.0 && found.middle_low == 0.0);
+    }
+
+    #[test]
+    fn a_nan_is_an_error_with_its_place() {
+        let mut values = vec![0.0f64; 60];
+        values[41] = f64::NAN;
+        let samples = Samples::from_vec(&[20], values).unwrap();
+        assert!(matches!(survey(&samples), Err(Error::NotFinite { sample: 2, .. })));
     }
 }
