@@ -243,7 +243,7 @@ impl LowRank {
 
     /// The samples cores (N × ρ) stand for, N × P.
     pub fn inverse_transform(&self, cores: &[f64]) -> Result<Vec<f64>> {
-        if cores.len() % self.core_len() != 0 {
+        if !cores.len().is_multiple_of(self.core_len()) {
             return Err(Error::DataLength { shape: self.rank().to_vec(), found: cores.len() });
         }
         Ok(cores.chunks_exact(self.core_len()).flat_map(|core| self.reconstruct_core(core)).collect())

@@ -1,4 +1,7 @@
 //! Mixtures of bilateral probabilistic PCA for samples that are matrices or tensors.
+
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr))]
+
 pub mod data;
 pub mod error;
 mod fisher;

@@ -52,7 +52,7 @@ impl<'a> Samples<'a> {
 
     fn in_memory<T: Scalar + 'a>(shape: &[usize], elements: Cow<'a, [T]>) -> Result<Self> {
         let size = sample_size(shape)?;
-        if elements.len() % size != 0 {
+        if !elements.len().is_multiple_of(size) {
             return Err(Error::DataLength { shape: shape.to_vec(), found: elements.len() });
         }
         Self::from_source(Arc::new(InMemory::new(shape.to_vec(), elements)))
@@ -296,7 +296,7 @@ mod tests {
         assert_eq!((s.len(), s.shape()), (4, &[3][..]));
         assert_eq!(s.to_f64(1..3).unwrap(), [(9..12), (24..27)].concat_f64());
         let all = twelve().rows().unwrap();
-        assert_eq!(all.to_f64(3..6).unwrap(), [(9..18)].concat_f64());
+        assert_eq!(all.to_f64(3..6).unwrap(), [(9..12), (12..18)].concat_f64());
     }
 
     #[test]

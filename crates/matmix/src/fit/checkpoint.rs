@@ -84,7 +84,7 @@ impl State {
         let fits =
             |m: &Mixture| m.shape() == fit.samples.shape() && m.rank() == fit.rank && m.n_components() == k;
         let whole = model.iter().all(fits) && best.iter().all(|b| fits(&b.0)) && meta.reseeds.len() <= k;
-        let begun = model.is_some() == !meta.history.log_likelihood.is_empty();
+        let begun = model.is_some() != meta.history.log_likelihood.is_empty();
         if !(whole && begun && (best.is_some() || meta.restart == 0)) {
             return Err(Error::format(path, FORMAT, "its parts do not belong together"));
         }
@@ -101,7 +101,7 @@ impl State {
     /// Saves the running restart if enough iterations have passed.
     pub(super) fn save_if_due(&mut self, fit: &Loop<'_>, model: &Mixture) -> Result<()> {
         match &fit.options.checkpoint {
-            Some(c) if self.history.n_iterations() % c.every == 0 => {
+            Some(c) if self.history.n_iterations().is_multiple_of(c.every) => {
                 self.model = Some(model.clone());
                 let saved = self.save(fit);
                 self.model = None;

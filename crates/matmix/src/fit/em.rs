@@ -215,7 +215,7 @@ impl<'a> Loop<'a> {
 
     /// One cycle over all modes. The pass that updates the first mode has already been made: it was the
     /// evaluation of the model the cycle begins with.
-    fn iterate(&self, mut model: Mixture, now: Evaluated) -> Result<(Mixture, Evaluated)> {
+    pub(super) fn iterate(&self, mut model: Mixture, now: Evaluated) -> Result<(Mixture, Evaluated)> {
         let mut sums = now.sums;
         for mode in 0..self.samples.order() {
             let sums = match sums.take() {

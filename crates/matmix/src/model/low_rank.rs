@@ -52,7 +52,7 @@ impl LowRank {
                 .flat_map(|i| (0..u.cols()).map(move |j| (i, j)))
                 .map(|(i, j)| (gram[(i, j)] - f64::from(u8::from(i == j))).abs())
                 .fold(0.0, f64::max);
-            if !(off <= 1e-6) {
+            if off.is_nan() || off > 1e-6 {
                 return wrong(format!("the columns of the loadings of mode {} are not orthonormal", d + 1));
             }
         }
