@@ -118,7 +118,7 @@ function sampleName(position) {
 // ---- colours -------------------------------------------------------------------------------------------------
 
 // Control points of two perceptual maps, interpolated to 256 steps. The first follows viridis (Smith and van der
-// Walt, public domain); the second was drawn for this page: blue and red of equal lightness around a neutral middle.
+// Walt, public domain); the second was drawn for this page: blue and red whose lightness falls alike from a neutral middle.
 const SEQUENTIAL = ["440154", "482878", "3e4a89", "31688e", "26828e", "1f9e89", "35b779", "6ece58", "b5de2b", "fde725"];
 const DIVERGING = ["0a2463", "1f5a9e", "5b9bc9", "b3d4e5", "f5f4f1", "f3c9ae", "dd8457", "b0402d", "661016"];
 
