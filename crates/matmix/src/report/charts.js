@@ -124,20 +124,29 @@ function ticks(low, high, count) {
   return out;
 }
 
+// As many digits as it takes to tell neighbouring ticks apart.
+function tickLabels(marks) {
+  const step = marks.length > 1 ? marks[1] - marks[0] : 1;
+  const most = Math.max(...marks.map(Math.abs));
+  const digits = most > 0 ? Math.ceil(Math.log10(most / step)) + 1 : 4;
+  return marks.map((t) => format(t, Math.max(4, digits)));
+}
+
 const linear = (low, high, from, to) => (v) => from + ((to - from) * (v - low)) / (high - low || 1);
 
 // An empty chart with axes. Returns the SVG and the two scales.
 function frame({ width, height, x: [x0, x1], y: [y0, y1], xTitle, yTitle, alt, whole = false }) {
   const marks = ticks(y0, y1, Math.max(2, height / 60));
-  const left = 32 + 7 * Math.max(...marks.map((t) => format(t).length), 3);
+  const labels = tickLabels(marks);
+  const left = 32 + 7 * Math.max(...labels.map((label) => label.length), 3);
   const box = { left, right: width - 10, top: 12, bottom: height - 40 };
   const x = linear(x0, x1, box.left, box.right);
   const y = linear(y0, y1, box.bottom, box.top);
   const chart = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": alt });
-  for (const t of marks) {
+  marks.forEach((t, i) => {
     chart.append(svg("line", { x1: box.left, x2: box.right, y1: y(t), y2: y(t), class: "grid" }),
-      svg("text", { x: box.left - 8, y: y(t) + 4, class: "tick end" }, format(t)));
-  }
+      svg("text", { x: box.left - 8, y: y(t) + 4, class: "tick end" }, labels[i]));
+  });
   for (const t of ticks(x0, x1, Math.max(2, width / 110))) {
     if (whole && !Number.isInteger(t)) continue;
     chart.append(svg("text", { x: x(t), y: box.bottom + 18, class: "tick middle" }, format(t)));
@@ -162,7 +171,8 @@ function responsive(host, draw) {
 function padded(values, share = 0.06) {
   const low = Math.min(...values);
   const high = Math.max(...values);
-  const room = (high - low || Math.abs(high) || 1) * share;
+  // Rounding errors are not a curve: a range below a millionth of the values is drawn as a line.
+  const room = Math.max((high - low) * share, 1e-6 * Math.max(Math.abs(low), Math.abs(high))) || share;
   return [low - room, high + room];
 }
 

@@ -36,7 +36,7 @@ pub(crate) fn survey(samples: &Samples<'_>) -> Result<Survey> {
         for (i, &v) in values.iter().enumerate() {
             found.low = found.low.min(v);
             found.high = found.high.max(v);
-            if (start * size + i) % stride == 0 {
+            if (start * size + i).is_multiple_of(stride) {
                 kept.push(v);
             }
         }
