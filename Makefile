@@ -2,7 +2,7 @@
 # make test   sets everything up and runs every test: Rust, Python, and the browser where one is installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust lint bench clean
+.PHONY: help demo test test-rust test-browser lint bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -10,10 +10,13 @@ help: ## this list
 demo: ## fit, compare and look: the main job on the embedded digits
 	cargo run --quiet --release -p matmix-cli -- demo --output demo
 
-test: lint test-rust ## every test
+test: lint test-rust test-browser ## every test
 
 test-rust: ## unit, property, golden, snapshot and documentation tests
 	cargo test --workspace
+
+test-browser: ## the report in a real browser, where one is installed
+	tests/browser/run.sh
 
 lint: ## formatting and lints, without a single warning
 	cargo fmt --all --check

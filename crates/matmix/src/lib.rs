@@ -13,6 +13,7 @@ pub mod pass;
 pub mod picture;
 pub mod preset;
 mod recognize;
+pub mod report;
 
 pub use data::{Model, ModelFile, Samples};
 pub use error::{Error, Result};
