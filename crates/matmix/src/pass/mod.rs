@@ -21,6 +21,8 @@ pub(crate) mod distances;
 pub(crate) mod em;
 pub(crate) mod inference;
 pub(crate) mod moments;
+#[cfg(test)]
+mod oracle;
 pub(crate) mod plan;
 pub(crate) mod scatter;
 pub(crate) mod simd;
