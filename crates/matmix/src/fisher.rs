@@ -59,7 +59,7 @@ impl Fisher {
             expected: "paper or weighted",
         };
         // What rounding leaves of features that are all the same.
-        if !(spread > 1e-28 * features.iter().map(|x| x * x).sum::<f64>() / count) {
+        if spread <= 1e-28 * features.iter().map(|x| x * x).sum::<f64>() / count {
             return Err(degenerate());
         }
         let solved = SymmetricFactor::new(&inner).ok_or_else(degenerate)?.solve(&wb);

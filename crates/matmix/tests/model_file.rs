@@ -182,7 +182,7 @@ impl Parts {
             body.extend(data);
         }
         let mut text = header.to_string();
-        while text.len() % 8 != 0 {
+        while !text.len().is_multiple_of(8) {
             text.push(' ');
         }
         [&(text.len() as u64).to_le_bytes(), text.as_bytes(), &body].concat()

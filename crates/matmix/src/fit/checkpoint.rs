@@ -112,7 +112,7 @@ impl State {
     /// Saves the running restart if enough iterations have passed.
     pub(super) fn save_if_due(&mut self, fit: &Loop<'_>, model: &Mixture) -> Result<()> {
         match &fit.options.checkpoint {
-            Some(c) if self.history.n_iterations() % c.every == 0 => self.save_running(fit, model),
+            Some(c) if self.history.n_iterations().is_multiple_of(c.every) => self.save_running(fit, model),
             _ => Ok(()),
         }
     }

@@ -21,9 +21,8 @@ use crate::error::{Error, Result};
 
 /// One rank per mode from what a user gives: one number for all modes or one per mode, each within its side.
 pub fn ranks_for(shape: &[usize], rank: &[usize]) -> Result<Vec<usize>> {
-    if !shape.iter().try_fold(1usize, |size, &side| size.checked_mul(side)).is_some_and(|size| size > 0)
-        || shape.is_empty()
-    {
+    let size = shape.iter().try_fold(1usize, |size, &side| size.checked_mul(side));
+    if shape.is_empty() || size.is_none_or(|size| size == 0) {
         return Err(Error::EmptyShape { shape: shape.to_vec() });
     }
     let rank = match rank {
