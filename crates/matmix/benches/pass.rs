@@ -6,7 +6,8 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use matmix::{FitOptions, Mixture, Samples, Start, fit};
+use matmix::pass::statistics;
+use matmix::{FitOptions, Mixture, Precision, Samples, Start, fit};
 
 /// A fitted model and data near it: K random patterns and noise.
 fn planted(n: usize, side: usize, k: usize, rank: usize) -> (Mixture, Vec<f32>) {
@@ -30,7 +31,8 @@ fn planted(n: usize, side: usize, k: usize, rank: usize) -> (Mixture, Vec<f32>) 
         max_iter: 2,
         ..FitOptions::default()
     };
-    (fit(&few, &options).expect("a fit of planted data").model, x)
+    let model = fit(&few, &options).expect("a fit of planted data").model;
+    (model, x)
 }
 
 fn passes(c: &mut Criterion) {
@@ -45,7 +47,7 @@ fn passes(c: &mut Criterion) {
         for mode in 0..2 {
             let id = BenchmarkId::new(&name, format!("mode {}", mode + 1));
             group.bench_function(id, |b| {
-                b.iter(|| matmix::pass::statistics(black_box(&model), black_box(&samples), mode));
+                b.iter(|| statistics(black_box(&model), black_box(&samples), mode, Precision::Auto));
             });
         }
     }

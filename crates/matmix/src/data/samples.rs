@@ -93,14 +93,16 @@ impl<'a> Samples<'a> {
 
     /// The same samples with every value multiplied by `factor` when it is read (1/255 for bytes, say).
     pub fn scaled(mut self, factor: f64) -> Result<Self> {
-        if !(factor.is_finite() && factor != 0.0) {
+        // Two factors can be fine and their product not.
+        let scale = self.scale * factor;
+        if !(scale.is_finite() && scale != 0.0) {
             return Err(Error::Option {
                 option: "scale",
                 value: factor.to_string(),
                 expected: "a finite number other than 0",
             });
         }
-        self.scale *= factor;
+        self.scale = scale;
         Ok(self)
     }
 
@@ -248,6 +250,19 @@ impl<'a> Samples<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The sample of `range` with the largest value: the one to name when squares overflow.
+    pub(crate) fn largest(&self, range: Range<usize>) -> Result<usize> {
+        let mut buffer = Buffer::new();
+        let chunk = self.stored(range.clone(), &mut buffer)?;
+        let (mut at, mut largest) = (0, 0.0);
+        for i in 0..chunk.len() {
+            if chunk.get(i).abs() > largest {
+                (at, largest) = (i, chunk.get(i).abs());
+            }
+        }
+        Ok(range.start + at / self.sample_len())
     }
 
     /// The place of sample `n` in the source, counted in parts.

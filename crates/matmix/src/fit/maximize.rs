@@ -16,13 +16,15 @@ pub(crate) fn least_weight(rank: &[usize]) -> f64 {
 }
 
 /// The model that the sums of a pass over mode d lead to: new weights, means, noise variances and loadings of mode d.
-pub(crate) fn maximize(model: &Mixture, sums: &Statistics, noise_floor: f64) -> Mixture {
+///
+/// `unit` is the weight that counts as one sample.
+pub(crate) fn maximize(model: &Mixture, sums: &Statistics, noise_floor: f64, unit: f64) -> Mixture {
     let weights = sums.components.iter().map(|c| c.weight / sums.weight).collect();
     let components = model
         .components()
         .iter()
         .zip(&sums.components)
-        .map(|(component, sums_k)| maximize_component(model, component, sums_k, sums.mode, noise_floor))
+        .map(|(component, sums_k)| maximize_component(model, component, sums_k, sums.mode, noise_floor, unit))
         .collect();
     model.with_parts(weights, components)
 }
@@ -33,15 +35,16 @@ fn maximize_component(
     sums: &ComponentStatistics,
     d: usize,
     noise_floor: f64,
+    unit: f64,
 ) -> Component {
     let n = sums.weight;
-    if n < NOTHING {
+    if n < NOTHING * unit {
         return old.clone();
     }
     // 1. The mean, and the sums as they would be around it (eq. 13, 14).
     let delta: Vec<f64> = sums.mean_shift.iter().map(|s| s / n).collect();
     let mean: Vec<f64> = old.mean().iter().zip(&delta).map(|(m, d)| m + d).collect();
-    if n < least_weight(model.rank()) {
+    if n < least_weight(model.rank()) * unit {
         return Component::from_step(mean, old.loadings().to_vec(), old.noise_variance());
     }
     let (shape, rank) = (model.shape(), model.rank());
@@ -153,7 +156,7 @@ mod tests {
                 let now = sums.mean_log_likelihood();
                 prop_assert!(now >= before - 1e-10 * now.abs().max(1.0), "step {}: {} after {}", step, now, before);
                 before = now;
-                model = maximize(&model, &sums, 1e-9);
+                model = maximize(&model, &sums, 1e-9, 1.0);
             }
         }
     }
@@ -173,7 +176,7 @@ mod tests {
         for mode in 0..2 {
             let step = |m: &Mixture| {
                 let sums = em_pass(m, &samples, mode, Precision::Auto, SimdPath::best()).unwrap();
-                maximize(m, &sums, 1e-9)
+                maximize(m, &sums, 1e-9, 1.0)
             };
             // One component: γ = 1 whatever the mean, so both steps must lead to the same model.
             let (a, b) = (step(&model), step(&moved));

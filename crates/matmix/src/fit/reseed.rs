@@ -25,7 +25,7 @@ pub(super) fn revive(
     tries: &mut [usize],
     history: &mut History,
 ) -> Result<(Mixture, Evaluated)> {
-    let least = least_weight(&fit.rank).min(0.5 * fit.samples.total_weight());
+    let least = (least_weight(&fit.rank) * fit.unit).min(0.5 * fit.samples.total_weight());
     let dying = (0..model.n_components())
         .filter(|&k| now.weights[k] < least && tries[k] < TRIES)
         .min_by(|&a, &b| now.weights[a].total_cmp(&now.weights[b]));

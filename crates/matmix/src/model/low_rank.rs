@@ -47,6 +47,9 @@ impl LowRank {
                     u.rows()
                 ));
             }
+            if !u.is_finite() {
+                return wrong(format!("the loadings of mode {} hold NaN or infinity", d + 1));
+            }
             let gram = u.transpose_times(u);
             let off = (0..u.cols())
                 .flat_map(|i| (0..u.cols()).map(move |j| (i, j)))

@@ -7,13 +7,17 @@ use super::plan::{Plan, Step};
 use super::simd::Real;
 use super::transpose::MAX_TILE;
 use crate::data::Chunk;
-use crate::model::sum_of_squares;
+use crate::model::not_negative;
 
 /// Bytes of packed samples per block: they should stay in the second-level cache with what is made of them.
 const BLOCK_BYTES: usize = 256 << 10;
 
 /// Elements packed at a time, so that the lanes written stay in the first-level cache.
 const PACK_ELEMENTS: usize = 64;
+
+/// A squared distance below this share of the squares it is the difference of has lost too many digits: components
+/// that lie far apart compared with their spread.
+const CANCELLED: f64 = 1e-3;
 
 /// The number of lanes of a block of samples with `sample_len` elements.
 pub(crate) fn lanes_for<T: Real>(sample_len: usize) -> usize {
@@ -117,6 +121,15 @@ impl<T: Real> WithSimd for Fill<'_, T> {
             Chunk::F64(x) => packed.transpose::<S, _>(x, reference, |x, g| T::from_f64(x) * scale - g),
         }
         packed.measure();
+    }
+}
+
+impl<T: Real> Packed<T> {
+    /// ‖X − G − m‖² of one lane, difference by difference.
+    #[cold]
+    fn squared_distance(&self, lane: usize, m: &[T]) -> f64 {
+        let x = self.x.iter().skip(lane).step_by(self.lanes);
+        x.zip(m).map(|(&x, &m)| (x - m).to_f64()).map(|d| d * d).sum()
     }
 }
 
@@ -239,10 +252,14 @@ impl<T: Real> Block<T> {
             let (distance, inner) = (&mut self.squared_distance[at.clone()], &self.inner[at.clone()]);
             let (density, error) = (&mut self.log_density[at.clone()], &mut self.squared_error[at]);
             for lane in 0..lanes {
-                let d = sum_of_squares(self.packed.norms[lane] - 2.0 * inner[lane] + component.mean_norm);
+                let squares = self.packed.norms[lane] + component.mean_norm;
+                let mut d = squares - 2.0 * inner[lane];
+                if d < CANCELLED * squares {
+                    d = self.packed.squared_distance(lane, &component.mean);
+                }
                 distance[lane] = d;
                 density[lane] = component.density.log_density(d, explained[lane]);
-                error[lane] = sum_of_squares(d - removed[lane]);
+                error[lane] = not_negative(d - removed[lane]);
             }
         }
     }

@@ -22,12 +22,37 @@ pub(crate) mod distances;
 pub(crate) mod em;
 pub(crate) mod inference;
 pub(crate) mod moments;
+#[cfg(test)]
+mod oracle;
 pub(crate) mod plan;
 pub(crate) mod scatter;
 pub(crate) mod simd;
 pub(crate) mod statistics;
 pub(crate) mod transpose;
 
+use crate::data::Samples;
+use crate::error::{Error, Result};
+use crate::model::Mixture;
+
 pub use plan::Precision;
 pub use simd::Path as SimdPath;
 pub use statistics::{ComponentStatistics, Statistics};
+
+/// One pass of `model` over the samples with the sums that update `mode` (counted from 0).
+///
+/// The sums of parts of a set merge to the sums of the whole: what a cluster of machines would do with them.
+pub fn statistics(
+    model: &Mixture,
+    samples: &Samples<'_>,
+    mode: usize,
+    precision: Precision,
+) -> Result<Statistics> {
+    if mode >= model.shape().len() {
+        return Err(Error::Option {
+            option: "mode",
+            value: mode.to_string(),
+            expected: "less than the order of the samples",
+        });
+    }
+    em::em_pass(model, samples, mode, precision, SimdPath::best())
+}

@@ -19,11 +19,18 @@ pub(crate) fn scatter(
     mode: usize,
     path: Path,
 ) -> Result<Matrix> {
-    if samples.element() == Element::F64 {
-        run::<f64>(samples, mean, loadings, mode, path)
-    } else {
-        run::<f32>(samples, mean, loadings, mode, path)
+    if samples.element() != Element::F64 {
+        let scatter = match run::<f32>(samples, mean, loadings, mode, path) {
+            Err(Error::Overflow { .. }) => None,
+            other => Some(other?),
+        };
+        // Squares that leave the range of single precision, at either end, are done again.
+        let per_element = |s: &Matrix| s.trace() / (samples.total_weight() * samples.sample_len() as f64);
+        if let Some(scatter) = scatter.filter(|s| (1e-20..=1e20).contains(&per_element(s))) {
+            return Ok(scatter);
+        }
     }
+    run::<f64>(samples, mean, loadings, mode, path)
 }
 
 fn run<T: Real>(
@@ -76,7 +83,7 @@ fn run<T: Real>(
             });
             if (0..n).any(|i| !sum[i * n + i].is_finite()) {
                 samples.check_finite(range.clone())?;
-                return Err(Error::Overflow { sample: range.start });
+                return Err(Error::Overflow { sample: samples.largest(range)? });
             }
             Ok(sum)
         },
