@@ -101,14 +101,20 @@ impl State {
     /// Saves the running restart if enough iterations have passed.
     pub(super) fn save_if_due(&mut self, fit: &Loop<'_>, model: &Mixture) -> Result<()> {
         match &fit.options.checkpoint {
-            Some(c) if self.history.n_iterations() % c.every == 0 => {
-                self.model = Some(model.clone());
-                let saved = self.save(fit);
-                self.model = None;
-                saved
-            }
+            Some(c) if self.history.n_iterations() % c.every == 0 => self.save_running(fit, model),
             _ => Ok(()),
         }
+    }
+
+    /// Saves the running restart.
+    pub(super) fn save_running(&mut self, fit: &Loop<'_>, model: &Mixture) -> Result<()> {
+        if fit.options.checkpoint.is_none() {
+            return Ok(());
+        }
+        self.model = Some(model.clone());
+        let saved = self.save(fit);
+        self.model = None;
+        saved
     }
 
     /// Saves the state as it is.
@@ -166,4 +172,45 @@ fn identity(fit: &Loop<'_>) -> serde_json::Value {
         "precision": format!("{:?}", options.precision),
         "noise_floor": options.noise_floor.to_bits(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::ControlFlow;
+
+    use super::*;
+    use crate::data::Samples;
+    use crate::fit::{FitOptions, fit, fit_with};
+
+    #[test]
+    fn a_fit_that_was_stopped_goes_on_to_the_same_bits() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        let numbers: Vec<f64> = (0..480).map(|i| f64::from((i * 37) % 101)).collect();
+        let samples = Samples::from_vec(&[4, 3], numbers).unwrap();
+        let options = FitOptions {
+            components: 2,
+            rank: vec![2, 1],
+            max_iter: 12,
+            tol: 0.0,
+            n_init: 2,
+            ..FitOptions::default()
+        };
+        let whole = fit(&samples, &options).unwrap();
+        let checkpoint = Checkpoint { path, every: 100, resume: true };
+        let options = FitOptions { checkpoint: Some(checkpoint), ..options };
+        for (restart, iteration) in [(0, 5), (1, 3)] {
+            let stopped = fit_with(&samples, &options, &mut |p| {
+                if (p.restart, p.iteration) == (restart, iteration) {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
+            });
+            stopped.unwrap();
+        }
+        let resumed = fit(&samples, &options).unwrap();
+        assert_eq!(resumed.model, whole.model);
+        assert_eq!(resumed.history.log_likelihood, whole.history.log_likelihood);
+    }
 }

@@ -198,9 +198,15 @@ impl<'a> Loop<'a> {
             }
         }
         let stop = stop.unwrap_or(StopReason::MaxIterations);
+        if stop == StopReason::Stopped {
+            // Whoever stopped a fit may want to go on with it: its checkpoint is that of a running fit.
+            state.save_running(self, &model)?;
+            self.finish(state, model, &now, stop);
+            return Ok(true);
+        }
         self.finish(state, model, &now, stop);
         state.save(self)?;
-        Ok(stop == StopReason::Stopped)
+        Ok(false)
     }
 
     fn start(&self, restart: usize) -> Result<Mixture> {
