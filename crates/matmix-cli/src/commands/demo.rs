@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use matmix::data::{OpenOptions, digits, open};
+use matmix::data::digits;
 use matmix::error::sides;
 use matmix::picture::{Grid, ValueRange};
 use matmix::{FitOptions, Preset, Samples};
@@ -19,16 +19,12 @@ pub(crate) struct Demo {
     /// The picture to write.
     #[arg(long, short, value_name = "DEMO.png", default_value = "matmix-demo.png")]
     output: PathBuf,
-    /// Use the first N digits of the set only.
-    #[arg(long, value_name = "N", hide = true)]
-    limit: Option<usize>,
 }
 
 impl Demo {
     pub(crate) fn run(self, quiet: bool) -> anyhow::Result<()> {
         output::check(&self.output)?;
-        let options = OpenOptions { scale: Some(1.0 / 255.0), limit: self.limit, ..OpenOptions::default() };
-        let samples = open(&digits().name, &options)?.samples;
+        let samples = digits().samples.scaled(1.0 / 255.0)?;
         // Every fifth digit is kept for the test; the set is sorted by digit, so that each is there as often.
         let (test, train): (Vec<usize>, Vec<usize>) = (0..samples.len()).partition(|n| n % 5 == 4);
         let (seen, unseen) = (samples.clone().select(&train)?, samples.select(&test)?);

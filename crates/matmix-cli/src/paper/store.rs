@@ -4,8 +4,9 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rayon::prelude::*;
+use anyhow::anyhow;
 
 use super::method::Method;
 use crate::error::hinted;
@@ -114,18 +115,27 @@ impl Store {
         let left: Vec<&Job> = jobs.iter().filter(|j| !done.contains(j)).collect();
         let bar = steps(quiet, jobs.len());
         bar.set_position((jobs.len() - left.len()) as u64);
-        // Each fit has one thread; one piece of work at a time per thread of the pool.
-        left.par_iter().with_max_len(1).try_for_each(|job| -> anyhow::Result<()> {
-            bar.set_message(format!("{}, K = {}, r = c = {}", job.method.name(), job.k, job.r));
-            let row = work(job)?;
-            {
-                let mut file = locked(&self.file);
-                file.write_all(row.line().as_bytes())?;
-                file.flush()?;
+        // Plain threads that take one job after the other, each fit with a thread of its own: a worker of a pool that
+        // waits for another pool would begin the next job in the middle of this one.
+        let next = AtomicUsize::new(0);
+        let worker = || -> anyhow::Result<()> {
+            while let Some(job) = left.get(next.fetch_add(1, Ordering::SeqCst)) {
+                bar.set_message(format!("{}, K = {}, r = c = {}", job.method.name(), job.k, job.r));
+                let row = work(job)?;
+                {
+                    let mut file = locked(&self.file);
+                    file.write_all(row.line().as_bytes())?;
+                    file.flush()?;
+                }
+                locked(&self.rows).push(row);
+                bar.inc(1);
             }
-            locked(&self.rows).push(row);
-            bar.inc(1);
             Ok(())
+        };
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..rayon::current_num_threads()).map(|_| scope.spawn(worker)).collect();
+            let ended = workers.into_iter().map(|w| w.join().unwrap_or_else(|_| Err(anyhow!("a worker panicked"))));
+            ended.collect::<anyhow::Result<Vec<()>>>()
         })?;
         bar.finish_and_clear();
         let rows = locked(&self.rows);
