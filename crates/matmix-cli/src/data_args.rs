@@ -4,7 +4,10 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use matmix::data::{DataSet, OpenOptions, parse_range, parse_resize, parse_scale, parse_shape};
-use matmix::{Model, ModelFile, Samples};
+use matmix::error::sides;
+use matmix::{Error, Model, ModelFile, Samples};
+
+use crate::error::hinted;
 
 /// A list of sides as one argument: `28x28`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,7 +15,9 @@ pub(crate) struct Sides(pub(crate) Vec<usize>);
 
 /// A shape, such as 28x28.
 pub(crate) fn shape(text: &str) -> Result<Sides, String> {
-    parse_shape(text).map(Sides).map_err(|_| "it must be sides of at least 1, such as 28x28, 32x32x3 or 784".into())
+    parse_shape(text)
+        .map(Sides)
+        .map_err(|_| "it must be sides of at least 1, such as 28x28, 32x32x3 or 784".into())
 }
 
 /// The ranks of the cores, such as 4x4 or 4.
@@ -31,7 +36,8 @@ fn resize(text: &str) -> Result<(usize, usize), String> {
 
 /// A run of samples, such as 0:500.
 pub(crate) fn range(text: &str) -> Result<Range<usize>, String> {
-    parse_range(text).map_err(|_| "it must be first:end, the end not included, such as 0:500, :500 or 500:".into())
+    parse_range(text)
+        .map_err(|_| "it must be first:end, the end not included, such as 0:500, :500 or 500:".into())
 }
 
 /// How values and shapes are read: the same for all sets of one command.
@@ -123,10 +129,10 @@ pub(crate) struct Seen {
 
 impl Seen {
     pub(crate) fn new(model: &Path, data: &str, options: &DataOptions) -> anyhow::Result<Self> {
-        let file = ModelFile::load(model)?;
+        let file = load_model(model)?;
         let reading = options.reading.like(&file);
         let data = reading.open(data, options.labels.as_deref(), options.take.as_ref())?;
-        let view = file.view(&data.samples)?;
+        let view = view(&file, model, &data)?;
         let parts = view.len() / data.samples.len();
         Ok(Self { file, data, view, parts })
     }
@@ -138,10 +144,7 @@ impl Seen {
             Model::LowRank(_) => {
                 let name = self.file.name.as_deref().unwrap_or("this model");
                 let message = format!("{name} has no noise model, and so no {what}");
-                Err(crate::error::hinted(
-                    message,
-                    "fit a mixture: --model ppca, psopca, mixppca, mp2dpca or mixb2dppca",
-                ))
+                Err(hinted(message, "fit a mixture: --model ppca, psopca, mixppca, mp2dpca or mixb2dppca"))
             }
         }
     }
@@ -156,6 +159,32 @@ impl Seen {
         let n = self.data.samples.len();
         if self.parts == 1 { vec![n] } else { vec![n, self.parts] }
     }
+}
+
+/// Reads a model file.
+pub(crate) fn load_model(path: &Path) -> anyhow::Result<ModelFile> {
+    if !path.exists() {
+        let message = format!("{}: there is no such model file", path.display());
+        return Err(hinted(message, "`matmix fit DATA -k 10 -r 4x4 -o MODEL` makes one"));
+    }
+    Ok(ModelFile::load(path)?)
+}
+
+/// The data as the model sees it, or which of the two does not fit the other.
+pub(crate) fn view(file: &ModelFile, model: &Path, data: &DataSet) -> anyhow::Result<Samples<'static>> {
+    file.view(&data.samples).map_err(|error| match error {
+        Error::ShapeMismatch { expected, found } => hinted(
+            format!(
+                "{}: its samples have shape {}, but {} is a model of {}",
+                data.name,
+                sides(&found),
+                model.display(),
+                sides(&expected)
+            ),
+            "--shape and --resize change the shape of the data; `matmix info` says what a model or a set holds",
+        ),
+        other => other.into(),
+    })
 }
 
 /// The shape a model's samples had before a preset flattened them, if the model file tells.

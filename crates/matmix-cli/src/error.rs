@@ -58,9 +58,15 @@ fn hint(error: &anyhow::Error) -> Option<String> {
         Error::Io { .. } => {
             "check the name; DATA is a .npy, .npz, IDX or .mat file, a folder of images, or demo:mnist"
         }
-        Error::Format { format: "model file", .. } => "`matmix fit DATA -k 10 -r 4x4 -o MODEL` makes a model file",
-        Error::Format { format: "checkpoint", .. } => "without --resume the fit begins anew and replaces the file",
-        Error::Format { format: "label file", .. } => "--labels takes one label per sample: text lines, .npy or IDX",
+        Error::Format { format: "model file", .. } => {
+            "`matmix fit DATA -k 10 -r 4x4 -o MODEL` makes a model file"
+        }
+        Error::Format { format: "checkpoint", .. } => {
+            "without --resume the fit begins anew and replaces the file"
+        }
+        Error::Format { format: "label file", .. } => {
+            "--labels takes one label per sample: text lines, .npy or IDX"
+        }
         Error::Format { .. } => "the file may be incomplete or of another kind; copy or download it again",
         Error::ShapeMismatch { .. } => {
             "`matmix info MODEL` says what a model is for; --shape and --resize change the shape of the data"
@@ -72,7 +78,9 @@ fn hint(error: &anyhow::Error) -> Option<String> {
         Error::Option { option: "components", .. } => "-k is the number of components: -k 10",
         Error::Option { option: "start", .. } => "--init FILE, -k and -r must describe the same model",
         Error::Option { .. } => "`matmix help COMMAND` lists the options and what they take",
-        Error::Order { .. } => "--shape gives samples another shape; `matmix info DATA` says what they are now",
+        Error::Order { .. } => {
+            "--shape gives samples another shape; `matmix info DATA` says what they are now"
+        }
         Error::NotFinite { .. } => "leave such samples out with --take, or repair the data",
         Error::Overflow { .. } => "--scale multiplies every value",
         Error::Count { what: "labels", .. } => "--labels takes one label per sample: text lines, .npy or IDX",

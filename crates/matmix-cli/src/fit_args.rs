@@ -67,10 +67,10 @@ pub(crate) struct Fitting {
     #[arg(long, value_name = "N", default_value_t = 100)]
     max_iter: usize,
     /// How small a change stops the fit; 0 runs all iterations.
-    #[arg(long, value_name = "TOL", default_value_t = 1e-6)]
+    #[arg(long, value_name = "TOL", default_value = "1e-6")]
     tol: f64,
     /// The change of what.
-    #[arg(long, value_enum, default_value = "likelihood", hide_possible_values = false)]
+    #[arg(long, value_enum, default_value = "likelihood")]
     stop: StopArg,
     /// Begin so many times and keep the fit with the largest log-likelihood.
     #[arg(long, value_name = "N", default_value_t = 1)]

@@ -56,7 +56,8 @@ impl FitLine {
     /// Shows one iteration; breaks after Ctrl-C.
     pub(crate) fn show(&mut self, p: &Progress<'_>) -> ControlFlow<()> {
         self.bar.set_length((p.n_init * p.max_iter).max(1) as u64);
-        let start = if p.n_init > 1 { format!("start {}/{}, ", p.restart + 1, p.n_init) } else { String::new() };
+        let start =
+            if p.n_init > 1 { format!("start {}/{}, ", p.restart + 1, p.n_init) } else { String::new() };
         self.bar.set_message(format!(
             "{start}iteration {}/{}, log-likelihood {:.4}, error {:.4}",
             p.iteration, p.max_iter, p.log_likelihood, p.reconstruction_error

@@ -72,7 +72,11 @@ impl Table {
 
 /// A field of a CSV line.
 pub(crate) fn field(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.into() }
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.into()
+    }
 }
 
 /// For the screen.
@@ -99,7 +103,7 @@ pub(crate) fn count(n: usize) -> String {
     let digits = n.to_string();
     let mut out = String::new();
     for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             out.push(',');
         }
         out.push(c);
@@ -122,7 +126,10 @@ mod tests {
         table.row(["glram", "10.5"]);
         table.row(["x, y", "–"]);
         assert_eq!(table.to_string(), "model  error\n────────────\nglram   10.5\nx, y       –\n");
-        assert_eq!(table.markdown(), "| model | error |\n| ----- | ----: |\n| glram |  10.5 |\n| x, y  |     – |\n");
+        assert_eq!(
+            table.markdown(),
+            "| model | error |\n| ----- | ----: |\n| glram |  10.5 |\n| x, y  |     – |\n"
+        );
         assert_eq!(table.csv(), "model,error\nglram,10.5\n\"x, y\",–\n");
         assert_eq!((count(7), count(1234567)), ("7".into(), "1,234,567".into()));
     }

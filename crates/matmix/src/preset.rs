@@ -185,10 +185,9 @@ impl ModelFile {
             Some(preset) => preset.view(samples).ok(),
             None => samples.clone().reshaped(&[samples.sample_len()]).ok(),
         };
-        viewed.filter(|v| v.shape() == shape).ok_or_else(|| Error::ShapeMismatch {
-            expected: shape.to_vec(),
-            found: samples.shape().to_vec(),
-        })
+        viewed
+            .filter(|v| v.shape() == shape)
+            .ok_or_else(|| Error::ShapeMismatch { expected: shape.to_vec(), found: samples.shape().to_vec() })
     }
 }
 
@@ -218,8 +217,7 @@ mod tests {
         let samples = Samples::from_vec(&[4, 3], numbers.clone()).unwrap();
         let options = FitOptions { components: 2, rank: vec![2, 1], max_iter: 2, ..FitOptions::default() };
         let file = |preset: Preset| {
-            let fit =
-                preset.fit(&samples, &options, &mut |_| std::ops::ControlFlow::Continue(())).unwrap();
+            let fit = preset.fit(&samples, &options, &mut |_| std::ops::ControlFlow::Continue(())).unwrap();
             ModelFile { name: Some(preset.name().into()), ..ModelFile::new(fit.model) }
         };
         let seen = |preset| {

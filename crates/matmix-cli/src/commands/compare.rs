@@ -68,7 +68,11 @@ impl Compare {
 }
 
 /// Some samples to learn from and some to keep for the test, at random.
-fn split<'a>(samples: &Samples<'a>, share: f64, seed: u64) -> anyhow::Result<(Samples<'a>, Option<Samples<'a>>)> {
+fn split<'a>(
+    samples: &Samples<'a>,
+    share: f64,
+    seed: u64,
+) -> anyhow::Result<(Samples<'a>, Option<Samples<'a>>)> {
     let n = samples.len();
     let held = (n as f64 * share).round() as usize;
     if !(share > 0.0 && share < 1.0) || held == 0 || held == n {

@@ -57,9 +57,8 @@ fn picture(unseen: &Samples<'_>, results: &[Compared]) -> anyhow::Result<matmix:
 }
 
 fn words(seen: &Samples<'_>, unseen: &Samples<'_>, results: &[Compared], picture: &str) -> String {
-    let mut table = Table::new([
-        "model", "components", "core", "parameters", "error, seen", "error, unseen", "seconds",
-    ]);
+    let mut table =
+        Table::new(["model", "components", "core", "parameters", "error, seen", "error, unseen", "seconds"]);
     for r in results {
         let name = match r.preset {
             Preset::Glram => "GLRAM",

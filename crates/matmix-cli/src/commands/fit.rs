@@ -166,7 +166,9 @@ impl Fit {
         };
         let iterations = plural(figures.iterations, "iteration");
         let error = figures.reconstruction_error;
-        say(&format!("{how} after {iterations} in {seconds:.1} s: {likelihood}reconstruction error {error:.4}"));
+        say(&format!(
+            "{how} after {iterations} in {seconds:.1} s: {likelihood}reconstruction error {error:.4}"
+        ));
         if let Model::Mixture(m) = model {
             let mut table = Table::new(["component", "weight", "noise variance", "samples"]);
             for (k, part) in m.components().iter().enumerate() {
@@ -209,7 +211,9 @@ fn words(event: &Event) -> String {
             format!("component {component} has only {weight:.1} samples; fewer components may do")
         }
         Event::NoiseAtFloor { component } => {
-            format!("the noise variance of component {component} is at its floor; it explains its samples all but exactly")
+            format!(
+                "the noise variance of component {component} is at its floor; it explains its samples all but exactly"
+            )
         }
         other => format!("{other:?}"),
     }

@@ -102,7 +102,8 @@ fn model(file: &ModelFile) -> String {
         count(model.n_parameters()),
     );
     if let Some(options) = file.options.as_object() {
-        let listed: Vec<String> = options.iter().map(|(k, v)| format!("{k} {}", v.to_string().replace('"', ""))).collect();
+        let listed: Vec<String> =
+            options.iter().map(|(k, v)| format!("{k} {}", v.to_string().replace('"', ""))).collect();
         text.push_str(&format!("  fitted with  {}\n", listed.join(", ")));
     }
     if let Some(history) = &file.history {

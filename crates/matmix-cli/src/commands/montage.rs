@@ -6,7 +6,7 @@ use matmix::picture::{Grid, ValueRange};
 use matmix::{Model, ModelFile};
 
 use crate::commands::reconstruct::range;
-use crate::data_args::{DataOptions, is_model, shape_of};
+use crate::data_args::{DataOptions, is_model, load_model, shape_of, view};
 use crate::error::hinted;
 use crate::output;
 
@@ -54,17 +54,25 @@ impl Montage {
             self.samples(grid)?
         };
         image.write_png(&self.output)?;
-        output::say(quiet, &format!("wrote {} ({}×{} pixels)", self.output.display(), image.width, image.height));
+        output::say(
+            quiet,
+            &format!("wrote {} ({}×{} pixels)", self.output.display(), image.width, image.height),
+        );
         Ok(())
     }
 
     fn samples(&self, grid: Grid) -> anyhow::Result<matmix::picture::Image> {
-        let files: Vec<ModelFile> = self.model.iter().map(ModelFile::load).collect::<matmix::Result<_>>()?;
+        let files: Vec<ModelFile> =
+            self.model.iter().map(|path| load_model(path)).collect::<anyhow::Result<_>>()?;
         let mut options = self.options.clone();
         if let Some(first) = files.first() {
             options.reading = options.reading.like(first);
         }
-        let samples = options.open(&self.what)?.samples;
+        let data = options.open(&self.what)?;
+        for (file, path) in files.iter().zip(&self.model) {
+            view(file, path, &data)?;
+        }
+        let samples = data.samples;
         let chosen = spaced(samples.len(), self.count.unwrap_or(if files.is_empty() { 64 } else { 10 }));
         let chosen = samples.clone().select(&chosen)?;
         let size = chosen.sample_len();

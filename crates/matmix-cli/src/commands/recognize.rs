@@ -7,7 +7,7 @@ use matmix::data::DataSet;
 use matmix::{Distance, ModelFile, Recognizer};
 use serde_json::json;
 
-use crate::data_args::{Reading, range};
+use crate::data_args::{self, Reading, load_model, range};
 use crate::error::hinted;
 use crate::output;
 use crate::progress::working;
@@ -56,14 +56,18 @@ impl Recognize {
         if let Some(path) = &self.output {
             output::check(path)?;
         }
-        let file = ModelFile::load(&self.model)?;
+        let file = load_model(&self.model)?;
         let reading = self.reading.like(&file);
-        let gallery = reading.open(&self.gallery, self.gallery_labels.as_deref(), self.gallery_take.as_ref())?;
+        let gallery =
+            reading.open(&self.gallery, self.gallery_labels.as_deref(), self.gallery_take.as_ref())?;
         let probe = reading.open(&self.probe, self.probe_labels.as_deref(), self.probe_take.as_ref())?;
         let known = gallery.labels.clone().ok_or_else(|| {
-            hinted(format!("{}: the gallery has no labels", gallery.name), "give them with --gallery-labels FILE")
+            hinted(
+                format!("{}: the gallery has no labels", gallery.name),
+                "give them with --gallery-labels FILE",
+            )
         })?;
-        let (g, p) = (view(&file, &gallery)?, view(&file, &probe)?);
+        let (g, p) = (self.view(&file, &gallery)?, self.view(&file, &probe)?);
         let spinner = working(quiet, format!("comparing {}", plural(probe.samples.len(), "probe")));
         let distance: Distance = self.distance.parse()?;
         let nearest = Recognizer::new(&file.model, &g, &known.index, distance)?.neighbours(&p, 1)?;
@@ -106,14 +110,14 @@ impl Recognize {
         }
         output::result(&text)
     }
-}
 
-/// The samples as the model sees them, if it sees each of them as one.
-fn view(file: &ModelFile, data: &DataSet) -> anyhow::Result<matmix::Samples<'static>> {
-    let view = file.view(&data.samples)?;
-    if view.len() != data.samples.len() {
-        let message = "a model of rows has no core for a whole sample, so that none can be recognised";
-        return Err(hinted(message, "fit --model mixb2dppca or mixppca for recognition"));
+    /// The samples as the model sees them, if it sees each of them as one.
+    fn view(&self, file: &ModelFile, data: &DataSet) -> anyhow::Result<matmix::Samples<'static>> {
+        let view = data_args::view(file, &self.model, data)?;
+        if view.len() != data.samples.len() {
+            let message = "a model of rows has no core for a whole sample, so that none can be recognised";
+            return Err(hinted(message, "fit --model mixb2dppca or mixppca for recognition"));
+        }
+        Ok(view)
     }
-    Ok(view)
 }

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
+use matmix::Model;
 use matmix::data::npy;
 use matmix::picture::{Grid, ValueRange};
-use matmix::{Model, ModelFile};
 
-use crate::data_args::shape_of;
+use crate::data_args::{load_model, shape_of};
 use crate::error::hinted;
 use crate::output;
 use crate::table::plural;
@@ -45,7 +45,7 @@ impl Sample {
             let message = format!("{}: neither .npy nor .png", self.output.display());
             return Err(hinted(message, "-o S.npy writes an array, -o S.png a picture"));
         }
-        let file = ModelFile::load(&self.model)?;
+        let file = load_model(&self.model)?;
         let shape = shape_of(&file);
         let Model::Mixture(mixture) = &file.model else {
             let name = file.name.as_deref().unwrap_or("this model");
@@ -66,13 +66,18 @@ impl Sample {
             sorted.sort_by(f64::total_cmp);
             let cut = sorted.len() / 200;
             let range = ValueRange::Given(sorted[cut], sorted[sorted.len() - 1 - cut]);
-            Grid { enlarge: self.enlarge, range, ..Grid::default() }.draw(&shape, &tiles)?.write_png(&self.output)?;
+            Grid { enlarge: self.enlarge, range, ..Grid::default() }
+                .draw(&shape, &tiles)?
+                .write_png(&self.output)?;
         } else {
             let mut axes = vec![self.count];
             axes.extend(&shape);
             npy::write_array(&self.output, &axes, &drawn.samples)?;
         }
-        output::say(quiet, &format!("drew {}; wrote {}", plural(self.count, "sample"), self.output.display()));
+        output::say(
+            quiet,
+            &format!("drew {}; wrote {}", plural(self.count, "sample"), self.output.display()),
+        );
         Ok(())
     }
 }

@@ -22,11 +22,13 @@ pub(super) fn run(setting: &Setting) -> anyhow::Result<String> {
             jobs.extend(COMPONENTS.map(|k| Job { method, k, r: RANK, repeat }));
         }
     }
-    let fit = |job: &Job| {
-        let seed = setting.seed + job.repeat as u64;
-        // The paper sets nothing but T here: all iterations are run.
-        job.method.fit(samples, job.k, job.r, setting.algorithm, 0.0, seed, &mut |_| ControlFlow::Continue(()))
-    };
+    let fit =
+        |job: &Job| {
+            let seed = setting.seed + job.repeat as u64;
+            // The paper sets nothing but T here: all iterations are run.
+            job.method
+                .fit(samples, job.k, job.r, setting.algorithm, 0.0, seed, &mut |_| ControlFlow::Continue(()))
+        };
     let results = setting.store()?.run(&jobs, setting.quiet, |job| {
         let fit = fit(job)?;
         let errors = fit.history.reconstruction_error;

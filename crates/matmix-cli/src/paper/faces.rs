@@ -98,7 +98,8 @@ fn measure(setting: &Setting, labels: &Labels, split: &Split, job: &Job) -> anyh
     let classes = |places: &[usize]| places.iter().map(|&n| labels.index[n]).collect::<Vec<_>>();
     let (known, asked) = (classes(&split.train), classes(&split.test));
     let mut accuracy = [f64::NAN; 3];
-    for (value, distance) in accuracy.iter_mut().zip([Distance::Paper, Distance::Weighted, Distance::Fisher]) {
+    for (value, distance) in accuracy.iter_mut().zip([Distance::Paper, Distance::Weighted, Distance::Fisher])
+    {
         *value = Recognizer::new(&fit.model, &train, &known, distance)?.evaluate(&test, &asked)?.accuracy;
     }
     Ok(Row {
@@ -130,8 +131,18 @@ fn percent((mean, std): Value) -> String {
 
 fn table(published: &Published, results: &[Row]) -> Table {
     let mut table = Table::new([
-        "r = c", "K", "GLRAM published", "ours", "fisher", "mixPPCA published", "ours, r·c", "ours, r",
-        "mixB2DPPCA published", "ours", "weighted", "fisher",
+        "r = c",
+        "K",
+        "GLRAM published",
+        "ours",
+        "fisher",
+        "mixPPCA published",
+        "ours, r·c",
+        "ours, r",
+        "mixB2DPPCA published",
+        "ours",
+        "weighted",
+        "fisher",
     ]);
     for line in published.lines {
         for (k, (ppca, b2d)) in published.components.into_iter().zip(line.mixtures) {
@@ -173,7 +184,11 @@ fn summary(published: &Published, results: &[Row]) -> String {
     }
     let mut table = Table::new(["claim", "published", "ours"]);
     for (name, [theirs, ours]) in ["GLRAM", "mixPPCA"].into_iter().zip(beats) {
-        table.row([format!("mixB2DPPCA above {name}"), format!("{theirs} of {cells}"), format!("{ours} of {cells}")]);
+        table.row([
+            format!("mixB2DPPCA above {name}"),
+            format!("{theirs} of {cells}"),
+            format!("{ours} of {cells}"),
+        ]);
     }
     format!(
         "{}\nThe accuracy of mixB2DPPCA is {:.1} points from the published one, on average over the cells.\n",
@@ -208,7 +223,8 @@ fn reconstruction(setting: &Setting, results: &[Row], split: &Split) -> anyhow::
     let shown = test.clone().select(&spaced(test.len(), 8))?;
     let mut models = Vec::new();
     for method in [Method::Glram, Method::MixPpca, Method::MixPpcaFew, Method::MixB2d] {
-        let fit = method.fit(&train, k, r, setting.algorithm, 0.0, setting.seed, &mut |_| ControlFlow::Continue(()))?;
+        let fit = method
+            .fit(&train, k, r, setting.algorithm, 0.0, setting.seed, &mut |_| ControlFlow::Continue(()))?;
         models.push((method.preset(), fit.model));
     }
     rows(&shown, &models, 2)?.write_png(setting.folder.join("reconstructions.png"))?;

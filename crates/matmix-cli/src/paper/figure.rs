@@ -20,7 +20,8 @@ const LEFT: f64 = 52.0;
 const TOP: f64 = 34.0;
 const GAP: f64 = 24.0;
 /// Colours and dashes that differ for every eye (Okabe and Ito), one per line.
-const STYLES: [(&str, &str); 4] = [("#009e73", "2 3"), ("#e69f00", "7 3"), ("#cc79a7", "7 3 2 3"), ("#0072b2", "")];
+const STYLES: [(&str, &str); 4] =
+    [("#009e73", "2 3"), ("#e69f00", "7 3"), ("#cc79a7", "7 3 2 3"), ("#0072b2", "")];
 
 /// The panels as one SVG; the first value (the start) may lie above the frame.
 pub(super) fn chart(panels: &[Panel], y_title: &str) -> String {
@@ -47,11 +48,22 @@ pub(super) fn chart(panels: &[Panel], y_title: &str) -> String {
         let left = LEFT + i as f64 * (WIDTH + GAP);
         let x = |t: usize| left + WIDTH * t as f64 / last;
         let middle = left + WIDTH / 2.0;
-        put(&mut svg, &format!("<clipPath id=\"c{i}\"><rect x=\"{left}\" y=\"{TOP}\" width=\"{WIDTH}\" height=\"{HEIGHT}\"/></clipPath>"));
+        put(
+            &mut svg,
+            &format!(
+                "<clipPath id=\"c{i}\"><rect x=\"{left}\" y=\"{TOP}\" width=\"{WIDTH}\" height=\"{HEIGHT}\"/></clipPath>"
+            ),
+        );
         put(&mut svg, &text(middle, TOP - 12.0, "middle", &panel.title, " font-weight=\"600\""));
         for &tick in &ticks {
             let at = y(tick);
-            put(&mut svg, &format!("<line class=\"grid\" x1=\"{left}\" x2=\"{}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>", left + WIDTH));
+            put(
+                &mut svg,
+                &format!(
+                    "<line class=\"grid\" x1=\"{left}\" x2=\"{}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>",
+                    left + WIDTH
+                ),
+            );
             if i == 0 {
                 put(&mut svg, &text(left - 6.0, at + 4.0, "end", &label(tick, &ticks), ""));
             }
@@ -64,11 +76,27 @@ pub(super) fn chart(panels: &[Panel], y_title: &str) -> String {
             let (colour, dash) = STYLES[style(panels, series.name)];
             let mut path = String::new();
             for (t, v) in series.values.iter().enumerate().filter(|(_, v)| v.is_finite()) {
-                let _ = write!(path, "{}{:.1} {:.1}", if path.is_empty() { "M" } else { " L" }, x(t), y(*v).max(-1e4));
+                let _ = write!(
+                    path,
+                    "{}{:.1} {:.1}",
+                    if path.is_empty() { "M" } else { " L" },
+                    x(t),
+                    y(*v).max(-1e4)
+                );
             }
-            put(&mut svg, &format!("<path d=\"{path}\" stroke=\"{colour}\" stroke-dasharray=\"{dash}\" clip-path=\"url(#c{i})\"/>"));
+            put(
+                &mut svg,
+                &format!(
+                    "<path d=\"{path}\" stroke=\"{colour}\" stroke-dasharray=\"{dash}\" clip-path=\"url(#c{i})\"/>"
+                ),
+            );
         }
-        put(&mut svg, &format!("<rect class=\"frame\" x=\"{left}\" y=\"{TOP}\" width=\"{WIDTH}\" height=\"{HEIGHT}\"/>"));
+        put(
+            &mut svg,
+            &format!(
+                "<rect class=\"frame\" x=\"{left}\" y=\"{TOP}\" width=\"{WIDTH}\" height=\"{HEIGHT}\"/>"
+            ),
+        );
     }
     let side = TOP + HEIGHT / 2.0;
     put(&mut svg, &text(14.0, side, "middle", y_title, &format!(" transform=\"rotate(-90 14 {side})\"")));
@@ -78,7 +106,13 @@ pub(super) fn chart(panels: &[Panel], y_title: &str) -> String {
     for (j, name) in names.iter().enumerate() {
         let (colour, dash) = STYLES[j % STYLES.len()];
         let (at, line) = (LEFT + j as f64 * each, TOP + HEIGHT + 62.0);
-        put(&mut svg, &format!("<path d=\"M{at} {line} L{} {line}\" stroke=\"{colour}\" stroke-dasharray=\"{dash}\"/>", at + 30.0));
+        put(
+            &mut svg,
+            &format!(
+                "<path d=\"M{at} {line} L{} {line}\" stroke=\"{colour}\" stroke-dasharray=\"{dash}\"/>",
+                at + 30.0
+            ),
+        );
         put(&mut svg, &text(at + 36.0, line + 4.0, "start", name, ""));
     }
     svg + "</svg>\n"
@@ -115,7 +149,11 @@ fn ticks(low: f64, high: f64) -> Vec<f64> {
     }
     let span = (high - low).max(1e-9 * high.abs().max(1.0));
     let power = 10f64.powf((span / 5.0).log10().floor());
-    let step = [1.0, 2.0, 5.0, 10.0].map(|m| m * power).into_iter().find(|s| span / s <= 6.0).unwrap_or(10.0 * power);
+    let step = [1.0, 2.0, 5.0, 10.0]
+        .map(|m| m * power)
+        .into_iter()
+        .find(|s| span / s <= 6.0)
+        .unwrap_or(10.0 * power);
     let first = (low / step).floor() as i64;
     let last = ((high / step).ceil() as i64).max(first + 1);
     (first..=last).map(|i| i as f64 * step).collect()

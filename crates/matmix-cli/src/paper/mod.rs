@@ -134,8 +134,12 @@ impl Paper {
                 return Ok(open("demo:mnist", &OpenOptions { scale, ..OpenOptions::default() })?);
             }
             let name = self.experiment.name();
-            let message = format!("`matmix paper {name}` needs your copy of the faces: they may not be passed on");
-            return Err(hinted(message, "--data takes a .mat file with fea and gnd, or a folder with one folder per person"));
+            let message =
+                format!("`matmix paper {name}` needs your copy of the faces: they may not be passed on");
+            return Err(hinted(
+                message,
+                "--data takes a .mat file with fea and gnd, or a folder with one folder per person",
+            ));
         };
         let (rows, columns) = self.experiment.size();
         let folder = Path::new(spec).is_dir();

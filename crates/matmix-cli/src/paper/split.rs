@@ -16,7 +16,12 @@ pub(super) struct Split {
 }
 
 /// The split of one repeat, as the paper describes it.
-pub(super) fn split(experiment: Experiment, labels: &Labels, repeat: usize, seed: u64) -> anyhow::Result<Split> {
+pub(super) fn split(
+    experiment: Experiment,
+    labels: &Labels,
+    repeat: usize,
+    seed: u64,
+) -> anyhow::Result<Split> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed.wrapping_mul(1000).wrapping_add(repeat as u64));
     let mut people: Vec<usize> = (0..labels.names.len()).collect();
     match experiment {
@@ -90,7 +95,10 @@ mod tests {
         assert_ne!(split(Experiment::Yale, &labels, 1, 0).unwrap(), first);
         let labels = Labels::new((0..2 * 20 * 26).map(|n| format!("{}-{:03}", ["m", "w"][n / 520], n / 26)));
         let ar = split(Experiment::Ar, &labels, 3, 0).unwrap();
-        assert_eq!((ar.train.len(), &ar.train[..8], &ar.test[..2]), (210, &[0, 1, 2, 3, 4, 5, 6, 26][..], &[13, 14][..]));
+        assert_eq!(
+            (ar.train.len(), &ar.train[..8], &ar.test[..2]),
+            (210, &[0, 1, 2, 3, 4, 5, 6, 26][..], &[13, 14][..])
+        );
         let labels = Labels::new((0..1400).map(|n| (n / 7).to_string()));
         let feret = split(Experiment::Feret, &labels, 0, 0).unwrap();
         assert_eq!((feret.train.len(), feret.test.len()), (250, 100));

@@ -134,7 +134,8 @@ impl Store {
         };
         std::thread::scope(|scope| {
             let workers: Vec<_> = (0..rayon::current_num_threads()).map(|_| scope.spawn(worker)).collect();
-            let ended = workers.into_iter().map(|w| w.join().unwrap_or_else(|_| Err(anyhow!("a worker panicked"))));
+            let ended =
+                workers.into_iter().map(|w| w.join().unwrap_or_else(|_| Err(anyhow!("a worker panicked"))));
             ended.collect::<anyhow::Result<Vec<()>>>()
         })?;
         bar.finish_and_clear();

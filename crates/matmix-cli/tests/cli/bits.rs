@@ -24,7 +24,8 @@ fn every_format_gives_the_same_model_for_the_same_pixels() {
     npy::write_array(path.join("flat.npy"), &[60, 784], &pixels).unwrap();
     let member = made::npy_bytes("|u1", "60, 28, 28", &pixels);
     let other = made::npy_bytes("|u1", "3, 2, 2", &[0; 12]);
-    let archive = made::npz(CompressionMethod::Deflated, &[("images.npy", member.clone()), ("other.npy", other)]);
+    let archive =
+        made::npz(CompressionMethod::Deflated, &[("images.npy", member.clone()), ("other.npy", other)]);
     std::fs::write(path.join("two.npz"), archive).unwrap();
     std::fs::write(path.join("one.npz"), made::npz(CompressionMethod::Stored, &[("x.npy", member)])).unwrap();
     let idx = made::idx(8, &[60, 28, 28], &pixels);
@@ -43,8 +44,14 @@ fn every_format_gives_the_same_model_for_the_same_pixels() {
     fit(path, "expected.mm", &[]);
     let expected = bytes(path, "expected.mm");
     for data in [
-        &["x.npy"][..], &["flat.npy", "--shape", "28x28"], &["two.npz:images"], &["one.npz"],
-        &["x-images-idx3-ubyte"], &["x-images-idx3-ubyte.gz"], &["x.mat"], &["pictures"],
+        &["x.npy"][..],
+        &["flat.npy", "--shape", "28x28"],
+        &["two.npz:images"],
+        &["one.npz"],
+        &["x-images-idx3-ubyte"],
+        &["x-images-idx3-ubyte.gz"],
+        &["x.mat"],
+        &["pictures"],
     ] {
         let fit = ["--scale", "1/255", "-k", "2", "-r", "3x3", "-o", "m.mm", "-q"];
         ok(path, &[&["fit"], data, &fit].concat());
@@ -63,8 +70,22 @@ fn the_number_of_threads_changes_nothing() {
 
 /// A fit that takes a while and has a checkpoint after every iteration.
 const LONG: &[&str] = &[
-    "fit", "demo:mnist", "--limit", "300", "--scale", "1/255", "-k", "3", "-r", "4x4", "--tol", "0", "--max-iter",
-    "300", "--checkpoint-every", "1",
+    "fit",
+    "demo:mnist",
+    "--limit",
+    "300",
+    "--scale",
+    "1/255",
+    "-k",
+    "3",
+    "-r",
+    "4x4",
+    "--tol",
+    "0",
+    "--max-iter",
+    "300",
+    "--checkpoint-every",
+    "1",
 ];
 
 fn wait_for(path: &Path) {
@@ -103,7 +124,10 @@ fn ctrl_c_keeps_the_model_so_far_and_the_fit_can_go_on() {
     assert!(sent.success());
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).to_string();
-    assert!(output.status.success() && said.contains("stopped by Ctrl-C, the best model so far is kept"), "{said}");
+    assert!(
+        output.status.success() && said.contains("stopped by Ctrl-C, the best model so far is kept"),
+        "{said}"
+    );
     ok(path, &["info", "m.mm"]);
     ok(path, &[&args[..], &["--resume", "-q"]].concat());
     ok(path, &[LONG, &["--checkpoint", "other", "-o", "whole.mm", "-q"]].concat());

@@ -9,8 +9,19 @@ fn help() {
     let folder = tempfile::tempdir().unwrap();
     snapshot!("help", folder.path(), &["--help"]);
     for command in [
-        "fit", "transform", "reconstruct", "assign", "score", "sample", "recognize", "info", "compare", "montage",
-        "demo", "paper", "completions",
+        "fit",
+        "transform",
+        "reconstruct",
+        "assign",
+        "score",
+        "sample",
+        "recognize",
+        "info",
+        "compare",
+        "montage",
+        "demo",
+        "paper",
+        "completions",
     ] {
         snapshot!(format!("help_{command}"), folder.path(), &[command, "--help"]);
     }
@@ -20,11 +31,21 @@ fn help() {
 fn fit_prints_a_table_and_json() {
     let folder = tempfile::tempdir().unwrap();
     snapshot!("fit", folder.path(), &[&["fit"], SMALL, &["-o", "m.mm"]].concat());
-    let output = snapshot!("fit_json", folder.path(), &[&["fit"], SMALL, &["-o", "m.mm", "--json", "-q"]].concat());
+    let output =
+        snapshot!("fit_json", folder.path(), &[&["fit"], SMALL, &["-o", "m.mm", "--json", "-q"]].concat());
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     for key in [
-        "n_samples", "shape", "rank", "n_components", "n_iterations", "stop_reason", "log_likelihood",
-        "reconstruction_error", "bic", "seconds", "seed",
+        "n_samples",
+        "shape",
+        "rank",
+        "n_components",
+        "n_iterations",
+        "stop_reason",
+        "log_likelihood",
+        "reconstruction_error",
+        "bic",
+        "seconds",
+        "seed",
     ] {
         assert!(!json[key].is_null(), "{key}");
     }
@@ -102,7 +123,16 @@ fn recognition() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     fit(path, "m.mm", &[]);
-    let sets = ["--gallery", "demo:mnist", "--gallery-take", "150:260", "--probe", "demo:mnist", "--probe-take", "260:300"];
+    let sets = [
+        "--gallery",
+        "demo:mnist",
+        "--gallery-take",
+        "150:260",
+        "--probe",
+        "demo:mnist",
+        "--probe-take",
+        "260:300",
+    ];
     let args = |distance| [&["recognize", "m.mm", "--distance", distance], &sets[..]].concat();
     snapshot!("recognize", path, &args("paper"));
     snapshot!("recognize_fisher", path, &args("fisher"));
@@ -116,7 +146,8 @@ fn models_side_by_side() {
     let all: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(all.len(), 9);
     assert!(all.iter().all(|m| m["held_out_error"].as_f64().unwrap() > 0.0));
-    let table = ok(folder.path(), &[&["compare"], SMALL, &["--model", "glram", "--model", "mixb2dppca"]].concat());
+    let table =
+        ok(folder.path(), &[&["compare"], SMALL, &["--model", "glram", "--model", "mixb2dppca"]].concat());
     let table = String::from_utf8(table.stdout).unwrap();
     assert_eq!(table.lines().count(), 4, "{table}");
 }
@@ -155,7 +186,8 @@ fn the_paper_goes_on_where_it_was() {
         matmix::picture::write_folder(path.join(format!("faces/p{person}")), &samples, &grid).unwrap();
     }
     // FERET's images are the smallest; its grid is the same for four people as for fifty.
-    let args = ["paper", "feret", "--data", "faces", "--repeats", "1", "--algorithm", "exact", "-o", "out", "-q"];
+    let args =
+        ["paper", "feret", "--data", "faces", "--repeats", "1", "--algorithm", "exact", "-o", "out", "-q"];
     let first = ok(path, &args).stdout;
     let results = path.join("out/results.csv");
     let all = std::fs::read_to_string(&results).unwrap();

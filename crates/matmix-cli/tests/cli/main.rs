@@ -11,7 +11,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// The arguments of a small fit.
-pub(crate) const SMALL: &[&str] = &["demo:mnist", "--take", "200:260", "--scale", "1/255", "-k", "2", "-r", "3x3"];
+pub(crate) const SMALL: &[&str] =
+    &["demo:mnist", "--take", "200:260", "--scale", "1/255", "-k", "2", "-r", "3x3"];
 
 /// The program in a folder, away from any terminal.
 pub(crate) fn command(folder: &Path, args: &[&str]) -> Command {

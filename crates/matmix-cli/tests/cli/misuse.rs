@@ -48,7 +48,10 @@ fn refused(folder: &Path, name: &str, args: &[&str]) {
     assert!(output.stdout.is_empty(), "{name}");
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.starts_with("error: "), "{name}: {said}");
-    assert!(said.contains("\nhint: ") || said.contains("For more information, try '--help'"), "{name}: {said}");
+    assert!(
+        said.contains("\nhint: ") || said.contains("For more information, try '--help'"),
+        "{name}: {said}"
+    );
     assert_eq!(names(folder), before, "{name} left something behind");
 }
 
@@ -57,10 +60,18 @@ fn data_that_cannot_be_read() {
     let folder = tempfile::tempdir().unwrap();
     broken(folder.path());
     for (name, data) in [
-        ("missing_file", "nowhere.npy"), ("wrong_type", "words.txt"), ("texts_npy", "texts.npy"),
-        ("truncated_npy", "short.npy"), ("truncated_npz", "short.npz"), ("truncated_idx", "short-ubyte"),
-        ("truncated_gzip", "short-ubyte.gz"), ("truncated_mat", "short.mat"), ("truncated_png", "cut"),
-        ("ragged_images", "ragged"), ("empty_folder", "empty"), ("unknown_demo", "demo:faces"),
+        ("missing_file", "nowhere.npy"),
+        ("wrong_type", "words.txt"),
+        ("texts_npy", "texts.npy"),
+        ("truncated_npy", "short.npy"),
+        ("truncated_npz", "short.npz"),
+        ("truncated_idx", "short-ubyte"),
+        ("truncated_gzip", "short-ubyte.gz"),
+        ("truncated_mat", "short.mat"),
+        ("truncated_png", "cut"),
+        ("ragged_images", "ragged"),
+        ("empty_folder", "empty"),
+        ("unknown_demo", "demo:faces"),
         ("missing_array", "short.npy:x"),
     ] {
         refused(folder.path(), name, &["fit", data, "-k", "1", "-r", "2x2", "-o", "m.mm"]);
@@ -121,11 +132,17 @@ fn models_that_do_not_fit() {
     refused(path, "data_as_model", &["score", "whole.npy", "demo:mnist"]);
     refused(path, "no_such_model", &["score", "nowhere.mm", "demo:mnist"]);
     refused(path, "no_likelihood", &["score", "g.mm", "demo:mnist"]);
-    refused(path, "gallery_without_labels", &["recognize", "m.mm", "--gallery", "whole.npy", "--probe", "demo:mnist"]);
+    refused(
+        path,
+        "gallery_without_labels",
+        &["recognize", "m.mm", "--gallery", "whole.npy", "--probe", "demo:mnist"],
+    );
     let bytes = std::fs::read(path.join("m.mm")).unwrap();
     std::fs::write(path.join("short.mm"), &bytes[..bytes.len() / 2]).unwrap();
     refused(path, "truncated_model", &["info", "short.mm"]);
-    refused(path, "resume_of_another_fit", &[
-        "fit", "demo:mnist", "-k", "2", "--checkpoint", "m.mm", "--resume", "-o", "n.mm",
-    ]);
+    refused(
+        path,
+        "resume_of_another_fit",
+        &["fit", "demo:mnist", "-k", "2", "--checkpoint", "m.mm", "--resume", "-o", "n.mm"],
+    );
 }
