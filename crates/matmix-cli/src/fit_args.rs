@@ -60,7 +60,8 @@ pub(crate) struct Fitting {
     /// K: the number of components of a mixture.
     #[arg(long, short = 'k', value_name = "K", default_value_t = 1)]
     components: usize,
-    /// The shape of the cores: one rank per mode, or one for all; 4 per mode if not given.
+    /// The shape of the cores: one rank per mode, or one for all; 4 per mode if not given. Models that flatten the
+    /// samples get as many factors as such a core has entries.
     #[arg(long, short, value_parser = rank, value_name = "4x4")]
     rank: Option<Sides>,
     /// The largest number of iterations.

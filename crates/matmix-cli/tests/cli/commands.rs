@@ -146,16 +146,16 @@ fn models_side_by_side() {
     let all: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(all.len(), 9);
     assert!(all.iter().all(|m| m["held_out_error"].as_f64().unwrap() > 0.0));
-    let table =
-        ok(folder.path(), &[&["compare"], SMALL, &["--model", "glram", "--model", "mixb2dppca"]].concat());
-    let table = String::from_utf8(table.stdout).unwrap();
-    assert_eq!(table.lines().count(), 4, "{table}");
+    snapshot!("compare", folder.path(), &[&["compare"], SMALL].concat());
+    let two = ["--model", "glram", "--model", "mixb2dppca", "--holdout", "0.2"];
+    snapshot!("compare_two", folder.path(), &[&["compare"], SMALL, &two].concat());
 }
 
 #[test]
 fn the_demo_shows_what_the_paper_claims() {
     let folder = tempfile::tempdir().unwrap();
-    let text = String::from_utf8(ok(folder.path(), &["demo"]).stdout).unwrap();
+    let output = snapshot!("demo", folder.path(), &["demo"]);
+    let text = String::from_utf8(output.stdout).unwrap();
     let error = |model: &str| -> f64 {
         let line = text.lines().find(|l| l.starts_with(model)).unwrap();
         line.split_whitespace().rev().nth(2).unwrap().parse().unwrap()
@@ -196,5 +196,21 @@ fn the_paper_goes_on_where_it_was() {
     assert_eq!(ok(path, &args).stdout, first, "the tables do not depend on where it was stopped");
     for name in ["report.md", "table.csv", "settings.json"] {
         assert!(path.join("out").join(name).exists(), "{name}");
+    }
+}
+
+#[test]
+fn on_the_digits_the_mixture_is_better_than_glram_for_every_k() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["paper", "digits", "--repeats", "1", "--algorithm", "exact", "-o", "out"];
+    let output = snapshot!("paper_digits", folder.path(), &args);
+    let text = String::from_utf8(output.stdout).unwrap();
+    for k in [2, 5, 10] {
+        let claim = format!("| K = {k}: e(mixB2DPPCA) < e(GLRAM)");
+        let line = text.lines().find(|l| l.starts_with(&claim)).unwrap();
+        assert!(line.contains("| yes: "), "{line}");
+    }
+    for name in ["results.csv", "table.csv", "error.svg", "reconstructions.png", "report.md"] {
+        assert!(folder.path().join("out").join(name).exists(), "{name}");
     }
 }

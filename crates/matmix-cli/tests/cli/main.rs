@@ -57,6 +57,8 @@ macro_rules! snapshot {
             filters => vec![
                 (r"in \d+\.\d s", "in [time] s"),
                 (r#""seconds": [-\d.e]+"#, r#""seconds": [time]"#),
+                // The last column of a comparison is a time, too.
+                (r"  +\d+\.\d+\n", "  [number]\n"),
                 (r"(\d\.\d)\d+", "$1…"),
                 (r" +\n", "\n"),
             ],
