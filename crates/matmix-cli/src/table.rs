@@ -25,10 +25,11 @@ impl Table {
         self.rows.iter().all(|row| number(&row[column]))
     }
 
-    fn lines(&self) -> Vec<Vec<String>> {
+    /// All lines, every column at least so wide.
+    fn lines(&self, least: usize) -> Vec<Vec<String>> {
         let all = || std::iter::once(&self.head).chain(&self.rows);
         let columns = self.head.len();
-        let width = |j: usize| all().map(|row| row[j].chars().count()).max().unwrap_or(0);
+        let width = |j: usize| all().map(|row| row[j].chars().count()).max().unwrap_or(0).max(least);
         let widths: Vec<usize> = (0..columns).map(width).collect();
         let right: Vec<bool> = (0..columns).map(|j| self.is_number(j)).collect();
         let padded = |row: &Vec<String>| {
@@ -44,13 +45,13 @@ impl Table {
 
     /// For Markdown.
     pub(crate) fn markdown(&self) -> String {
-        let lines = self.lines();
+        let lines = self.lines(3);
         let mut out = String::new();
         for (i, line) in lines.iter().enumerate() {
             out.push_str(&format!("| {} |\n", line.join(" | ")));
             if i == 0 {
                 let rule = |(j, cell): (usize, &String)| {
-                    let dashes = "-".repeat(cell.chars().count().max(3) - 1);
+                    let dashes = "-".repeat(cell.chars().count() - 1);
                     if self.is_number(j) { format!("{dashes}:") } else { format!("{dashes}-") }
                 };
                 let rules: Vec<String> = line.iter().enumerate().map(rule).collect();
@@ -82,7 +83,7 @@ pub(crate) fn field(text: &str) -> String {
 /// For the screen.
 impl std::fmt::Display for Table {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (i, line) in self.lines().iter().enumerate() {
+        for (i, line) in self.lines(0).iter().enumerate() {
             writeln!(f, "{}", line.join("  ").trim_end())?;
             if i == 0 {
                 let width = line.iter().map(|c| c.chars().count()).sum::<usize>() + 2 * (line.len() - 1);

@@ -91,6 +91,8 @@ fn split<'a>(
 pub(crate) struct Compared {
     pub(crate) preset: Preset,
     pub(crate) model: Model,
+    /// What is kept of one sample: a core, or one per row.
+    pub(crate) core: Vec<usize>,
     pub(crate) error: f64,
     pub(crate) held_out_error: f64,
     pub(crate) log_likelihood: f64,
@@ -117,9 +119,14 @@ impl Compared {
                 held_out_log_likelihood = m.score(&view)? * parts as f64;
             }
         }
+        let mut core = file.model.rank().to_vec();
+        if parts > 1 {
+            core.insert(0, parts);
+        }
         Ok(Self {
             preset,
             model: file.model,
+            core,
             error: figures.reconstruction_error,
             held_out_error,
             log_likelihood: figures.log_likelihood,
@@ -149,7 +156,7 @@ fn table(results: &[Compared], held: bool) -> Table {
         let mut row = vec![
             r.preset.name().to_string(),
             r.model.n_components().to_string(),
-            sides(r.model.rank()),
+            sides(&r.core),
             count(r.model.n_parameters()),
             number(r.error, 4),
             number(r.log_likelihood, 2),

@@ -14,7 +14,7 @@ use super::store::{Job, Row};
 use super::{Experiment, Setting, mean_std, rows};
 use crate::commands::montage::spaced;
 use crate::error::hinted;
-use crate::table::Table;
+use crate::table::{Table, plural};
 
 /// ε of the recognition experiments.
 const TOLERANCE: f64 = 1e-3;
@@ -39,13 +39,13 @@ pub(super) fn run(setting: &Setting) -> anyhow::Result<String> {
     setting.write("table.csv", &table.csv())?;
     let mut report = format!(
         "# {}: recognition accuracy in percent\n\n\
-         {} images for training and {} for testing, T = {ITERATIONS}, ε = {TOLERANCE}, {} repeats{}, algorithm `{}`; mean ±\n\
+         {} images for training and {} for testing, T = {ITERATIONS}, ε = {TOLERANCE}, {}{}, algorithm `{}`; mean ±\n\
          standard deviation. Nearest neighbour with the paper's distance; `weighted` is its footnote, `fisher` a\n\
          discriminant learned on the training images, beyond the paper.\n\n{}\n",
         published.title,
         splits[0].train.len(),
         splits[0].test.len(),
-        setting.repeats,
+        plural(setting.repeats, "repeat"),
         if setting.same_split { " on one split" } else { "" },
         setting.algorithm.name(),
         table.markdown(),

@@ -19,6 +19,8 @@ const HEIGHT: f64 = 230.0;
 const LEFT: f64 = 52.0;
 const TOP: f64 = 34.0;
 const GAP: f64 = 24.0;
+/// The width of one entry of the legend.
+const LEGEND: f64 = 150.0;
 /// Colours and dashes that differ for every eye (Okabe and Ito), one per line.
 const STYLES: [(&str, &str); 4] =
     [("#009e73", "2 3"), ("#e69f00", "7 3"), ("#cc79a7", "7 3 2 3"), ("#0072b2", "")];
@@ -35,7 +37,9 @@ pub(super) fn chart(panels: &[Panel], y_title: &str) -> String {
     let longest = panels.iter().flat_map(|p| &p.series).map(|s| s.values.len()).max().unwrap_or(2).max(2);
     let last = (longest - 1) as f64;
     let width = LEFT + panels.len() as f64 * WIDTH + (panels.len() as f64 - 1.0) * GAP + 16.0;
-    let height = TOP + HEIGHT + 84.0;
+    let names = names(panels);
+    let per_line = (((width - LEFT) / LEGEND) as usize).max(1);
+    let height = TOP + HEIGHT + 64.0 + 20.0 * names.len().div_ceil(per_line) as f64;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
          font-family=\"system-ui, sans-serif\" font-size=\"12\">\n<style>\n\
@@ -100,12 +104,10 @@ pub(super) fn chart(panels: &[Panel], y_title: &str) -> String {
     }
     let side = TOP + HEIGHT / 2.0;
     put(&mut svg, &text(14.0, side, "middle", y_title, &format!(" transform=\"rotate(-90 14 {side})\"")));
-    let names = names(panels);
-    let each = (width - LEFT) / names.len().max(1) as f64;
-    let each = each.min(170.0);
     for (j, name) in names.iter().enumerate() {
         let (colour, dash) = STYLES[j % STYLES.len()];
-        let (at, line) = (LEFT + j as f64 * each, TOP + HEIGHT + 62.0);
+        let at = LEFT + (j % per_line) as f64 * LEGEND;
+        let line = TOP + HEIGHT + 62.0 + 20.0 * (j / per_line) as f64;
         put(
             &mut svg,
             &format!(
