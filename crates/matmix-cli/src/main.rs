@@ -26,7 +26,7 @@ struct Cli {
     quiet: bool,
 
     /// How many threads to use; all cores if not given. The results do not depend on it.
-    #[arg(long, global = true, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=4096))]
+    #[arg(long, global = true, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1024))]
     threads: Option<usize>,
 }
 
@@ -42,6 +42,7 @@ enum Command {
     Info(commands::info::Info),
     Compare(commands::compare::Compare),
     Montage(commands::montage::Montage),
+    Report(commands::report::Report),
     Demo(commands::demo::Demo),
     Paper(paper::Paper),
     /// Print the completions of a shell, to be sourced by it.
@@ -75,6 +76,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Info(c) => c.run(),
         Command::Compare(c) => c.run(quiet),
         Command::Montage(c) => c.run(quiet),
+        Command::Report(c) => c.run(quiet),
         Command::Demo(c) => c.run(quiet),
         Command::Paper(c) => c.run(quiet),
         Command::Completions { shell } => {

@@ -8,6 +8,7 @@ pub(crate) mod info;
 pub(crate) mod montage;
 pub(crate) mod recognize;
 pub(crate) mod reconstruct;
+pub(crate) mod report;
 pub(crate) mod sample;
 pub(crate) mod score;
 pub(crate) mod transform;
