@@ -103,10 +103,7 @@ impl Paper {
         let folder = self.output.clone().unwrap_or_else(|| {
             Path::new("matmix-paper").join(format!("{}-{}", self.experiment.name(), self.algorithm.name()))
         });
-        std::fs::create_dir_all(&folder).map_err(|e| {
-            let message = format!("{}: cannot make the folder: {e}", folder.display());
-            hinted(message, "give another folder with -o")
-        })?;
+        output::make_folder(&folder)?;
         output::check(&folder.join("report.md"))?;
         let setting = Setting {
             experiment: self.experiment,
