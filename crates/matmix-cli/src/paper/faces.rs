@@ -39,12 +39,13 @@ pub(super) fn run(setting: &Setting) -> anyhow::Result<String> {
     setting.write("table.csv", &table.csv())?;
     let mut report = format!(
         "# {}: recognition accuracy in percent\n\n\
-         {} images for training and {} for testing, T = {ITERATIONS}, ε = {TOLERANCE}, {}{}, algorithm `{}`; mean ±\n\
+         {} images for training and {} for testing, pixels times {:.4}, T = {ITERATIONS}, ε = {TOLERANCE}, {}{}, algorithm `{}`; mean ±\n\
          standard deviation. Nearest neighbour with the paper's distance; `weighted` is its footnote, `fisher` a\n\
          discriminant learned on the training images, beyond the paper.\n\n{}\n",
         published.title,
         splits[0].train.len(),
         splits[0].test.len(),
+        setting.data.samples.scale(),
         plural(setting.repeats, "repeat"),
         if setting.same_split { " on one split" } else { "" },
         setting.algorithm.name(),
