@@ -26,7 +26,8 @@ pub(crate) fn rank(text: &str) -> Result<Sides, String> {
     parse_shape(text).map(Sides).map_err(|_| wrong.into())
 }
 
-fn scale(text: &str) -> Result<f64, String> {
+/// A factor, such as 1/255.
+pub(crate) fn scale(text: &str) -> Result<f64, String> {
     parse_scale(text).map_err(|_| "it must be a number other than 0 or a fraction, such as 1/255".into())
 }
 

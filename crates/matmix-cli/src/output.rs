@@ -70,6 +70,14 @@ pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
     }
 }
 
+/// Makes a folder for several outputs if it is not there.
+pub(crate) fn make_folder(path: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(path).map_err(|e| {
+        let message = format!("{}: cannot make the folder: {e}", path.display());
+        hinted(message, "give another folder with -o")
+    })
+}
+
 /// Whether a path ends so, whatever the case.
 pub(crate) fn ends_with(path: &Path, ending: &str) -> bool {
     path.extension().is_some_and(|e| e.eq_ignore_ascii_case(ending))

@@ -16,14 +16,16 @@ use crate::table::{Table, count, number};
 /// Compare GLRAM, the mixture of PPCA and mixB2DPPCA on 1000 embedded digits.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Demo {
-    /// The picture to write.
-    #[arg(long, short, value_name = "DEMO.png", default_value = "matmix-demo.png")]
+    /// The folder for the picture; made if it is not there.
+    #[arg(long, short, value_name = "FOLDER", default_value = "demo")]
     output: PathBuf,
 }
 
 impl Demo {
     pub(crate) fn run(self, quiet: bool) -> anyhow::Result<()> {
-        output::check(&self.output)?;
+        let drawn = self.output.join("montage.png");
+        output::make_folder(&self.output)?;
+        output::check(&drawn)?;
         let samples = digits().samples.scaled(1.0 / 255.0)?;
         // Every fifth digit is kept for the test; the set is sorted by digit, so that each is there as often.
         let (test, train): (Vec<usize>, Vec<usize>) = (0..samples.len()).partition(|n| n % 5 == 4);
@@ -38,8 +40,8 @@ impl Demo {
             bar.inc(1);
         }
         bar.finish_and_clear();
-        picture(&unseen, &results)?.write_png(&self.output)?;
-        output::result(&words(&seen, &unseen, &results, &self.output.display().to_string()))
+        picture(&unseen, &results)?.write_png(&drawn)?;
+        output::result(&words(&seen, &unseen, &results, &drawn.display().to_string()))
     }
 }
 

@@ -55,11 +55,12 @@ pub(super) fn run(setting: &Setting) -> anyhow::Result<String> {
     rows(&shown, &models, 2)?.write_png(setting.folder.join("reconstructions.png"))?;
     Ok(format!(
         "# Digits: reconstruction error e after {ITERATIONS} iterations, r = c = {RANK}\n\n\
-         {} images of 28×28 over 255, {}, algorithm `{}`; mean ± standard deviation. The paper gives its errors as\n\
+         {} images of 28×28, pixels times {:.4}, {}, algorithm `{}`; mean ± standard deviation. The paper gives its errors as\n\
          curves without numbers (its Figure 2), so that its claims stand beside ours.\n\n{}\n{}\n\
          error.svg is the figure (mean over the repeats); reconstructions.png has the originals in the first row, then\n\
          GLRAM, mixPPCA with r·c factors, mixPPCA with r factors, mixB2DPPCA, all with K = 10.\n",
         samples.len(),
+        samples.scale(),
         plural(setting.repeats, "repeat"),
         setting.algorithm.name(),
         table.markdown(),

@@ -16,6 +16,7 @@ use matmix::data::{DataSet, OpenOptions, open};
 use matmix::picture::{Grid, Image, ValueRange};
 use matmix::{Model, Preset, Samples};
 
+use crate::data_args::scale;
 use crate::error::hinted;
 use crate::fit_args::AlgorithmArg;
 use crate::output;
@@ -41,6 +42,9 @@ pub(crate) struct Paper {
     /// Keep the split of the first repeat: only the starts differ.
     #[arg(long)]
     same_split: bool,
+    /// Multiply every pixel; the paper does not say.
+    #[arg(long, value_parser = scale, value_name = "FACTOR", default_value = "1/255")]
+    scale: f64,
     /// The seed of everything random.
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
@@ -103,10 +107,7 @@ impl Paper {
         let folder = self.output.clone().unwrap_or_else(|| {
             Path::new("matmix-paper").join(format!("{}-{}", self.experiment.name(), self.algorithm.name()))
         });
-        std::fs::create_dir_all(&folder).map_err(|e| {
-            let message = format!("{}: cannot make the folder: {e}", folder.display());
-            hinted(message, "give another folder with -o")
-        })?;
+        output::make_folder(&folder)?;
         output::check(&folder.join("report.md"))?;
         let setting = Setting {
             experiment: self.experiment,
@@ -128,7 +129,7 @@ impl Paper {
     }
 
     fn open(&self) -> anyhow::Result<DataSet> {
-        let scale = Some(1.0 / 255.0);
+        let scale = Some(self.scale);
         let Some(spec) = &self.data else {
             if self.experiment == Experiment::Digits {
                 return Ok(open("demo:mnist", &OpenOptions { scale, ..OpenOptions::default() })?);
@@ -192,7 +193,8 @@ fn rows(chosen: &Samples<'_>, models: &[(Preset, Model)], enlarge: usize) -> any
     for (preset, model) in models {
         all.push(cut(model.reconstruct(&preset.view(chosen)?)?));
     }
-    let grid = Grid { enlarge, gap: 6, range: ValueRange::Given(0.0, 1.0), ..Grid::default() };
+    let grid =
+        Grid { enlarge, gap: 6, range: ValueRange::Given(0.0, 255.0 * chosen.scale()), ..Grid::default() };
     Ok(grid.draw_rows(chosen.shape(), &all)?)
 }
 

@@ -161,7 +161,7 @@ fn the_demo_shows_what_the_paper_claims() {
         line.split_whitespace().rev().nth(2).unwrap().parse().unwrap()
     };
     assert!(error("mixB2DPPCA") < error("GLRAM"), "{text}");
-    assert!(folder.path().join("matmix-demo.png").exists());
+    assert!(folder.path().join("demo/montage.png").exists());
 }
 
 #[test]
