@@ -187,7 +187,12 @@ def _png(grey: np.ndarray) -> str:
 
     lines = np.hstack([np.zeros((height, 1), np.uint8), grey]).tobytes()
     header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    png = b"\x89PNG\r\n\x1a\n" + part(b"IHDR", header) + part(b"IDAT", zlib.compress(lines)) + part(b"IEND", b"")
+    png = (
+        b"\x89PNG\r\n\x1a\n"
+        + part(b"IHDR", header)
+        + part(b"IDAT", zlib.compress(lines))
+        + part(b"IEND", b"")
+    )
     return "data:image/png;base64," + base64.b64encode(png).decode()
 
 

@@ -47,7 +47,9 @@ def load(path: str | os.PathLike[str], cls: type | None = None) -> Any:
     if cls is None:
         cls = BY_PRESET.get(name or "", family)
     if not issubclass(cls, family):
-        raise ValueError(f"{os.fspath(path)} holds a {family.__name__}, which cannot be read as {cls.__name__}")
+        raise ValueError(
+            f"{os.fspath(path)} holds a {family.__name__}, which cannot be read as {cls.__name__}"
+        )
     known = json.loads(options) if options else {}
     params = dict(known.get("python") or {}) if isinstance(known, dict) else {}
     shape = tuple(params.pop("sample_shape_", model.shape))

@@ -73,7 +73,7 @@ def load_digits28(*, return_X_y: bool = False) -> Any:
     return (digits.data, digits.target) if return_X_y else digits
 
 
-def open(  # noqa: A001
+def open(
     spec: str | os.PathLike[str],
     *,
     shape: Sequence[int] | None = None,

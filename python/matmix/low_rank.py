@@ -165,7 +165,9 @@ class LowRank(ModelEstimator):
         cores = check_array(X)
         rank, size = self.rank_, self._n_features_out
         if cores.ndim < 2 or cores.shape[1:] not in ((size,), rank):
-            raise ValueError(f"cores of shape (N, {size}) or (N, {', '.join(map(str, rank))}) are needed, got {cores.shape}")
+            raise ValueError(
+                f"cores of shape (N, {size}) or (N, {', '.join(map(str, rank))}) are needed, got {cores.shape}"
+            )
         out = self.model_.inverse_transform(np.ascontiguousarray(cores, np.float64).ravel())
         return Samples(cores, tuple(out.shape[1:]), cores.ndim == 2).like(out)
 

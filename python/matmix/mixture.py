@@ -237,7 +237,7 @@ class Mixture(DensityMixin, ModelEstimator):
                     "holds: give init_params=mixture.model_ or the model's file instead"
                 )
             return "kmeans", init.model_
-        if isinstance(init, os.PathLike) or isinstance(init, str) and os.path.exists(init):
+        if isinstance(init, os.PathLike) or (isinstance(init, str) and os.path.exists(init)):
             model = _matmix.load_model(os.fspath(init))[0]
             if not isinstance(model, _matmix.MixtureModel):
                 raise ValueError(f"{os.fspath(init)} holds no mixture to begin with")
@@ -308,7 +308,9 @@ class Mixture(DensityMixin, ModelEstimator):
         cores = check_array(X)
         rank, size = self.rank_, self._n_features_out
         if cores.ndim < 2 or cores.size != cores.shape[0] * size or cores.shape[1:] not in ((size,), rank):
-            raise ValueError(f"cores of shape (N, {size}) or (N, {', '.join(map(str, rank))}) are needed, got {cores.shape}")
+            raise ValueError(
+                f"cores of shape (N, {size}) or (N, {', '.join(map(str, rank))}) are needed, got {cores.shape}"
+            )
         n, k = cores.shape[0], len(self.weights_)
         if components is None:
             if k > 1:
@@ -426,7 +428,10 @@ class Mixture(DensityMixin, ModelEstimator):
         yield "samples", " × ".join(map(str, self.sample_shape_))
         yield "cores", " × ".join(map(str, self.rank_))
         yield "components", str(len(self.weights_))
-        yield "weights", ", ".join(f"{w:.3g}" for w in self.weights_[:12]) + (", …" if len(self.weights_) > 12 else "")
+        yield (
+            "weights",
+            ", ".join(f"{w:.3g}" for w in self.weights_[:12]) + (", …" if len(self.weights_) > 12 else ""),
+        )
         yield "noise variances", ", ".join(f"{v:.3g}" for v in self.noise_variances_[:12])
         yield "mean log-likelihood", f"{self.lower_bound_:.6g}"
         yield "iterations", f"{self.n_iter_} ({self.history_.stop or 'unknown'})"

@@ -14,7 +14,18 @@ import numpy as np
 
 from ._validation import check_fitted, check_integer
 
-COLOURS = ("#3b6fb6", "#d1603d", "#4a9c6d", "#8c6bb1", "#c9a227", "#5b5b5b", "#c65b8f", "#3aa6a6", "#8a5a3b", "#99a637")
+COLOURS = (
+    "#3b6fb6",
+    "#d1603d",
+    "#4a9c6d",
+    "#8c6bb1",
+    "#c9a227",
+    "#5b5b5b",
+    "#c65b8f",
+    "#3aa6a6",
+    "#8a5a3b",
+    "#99a637",
+)
 
 
 def means(model: Any, *, columns: int | None = None, cmap: str = "gray", fig: Any = None) -> np.ndarray:
@@ -135,7 +146,9 @@ def convergence(model: Any, *, ax: Any = None) -> Any:
     return ax
 
 
-def loadings(model: Any, *, component: int = 0, count: Sequence[int] | None = None, fig: Any = None) -> np.ndarray:
+def loadings(
+    model: Any, *, component: int = 0, count: Sequence[int] | None = None, fig: Any = None
+) -> np.ndarray:
     """The outer products l_i r_jᵀ of row and column loadings: what entry (i, j) of the core adds to the picture.
 
     Parameters
@@ -174,7 +187,9 @@ def loadings(model: Any, *, component: int = 0, count: Sequence[int] | None = No
             most = float(np.abs(products[i, j]).max()) or 1.0
             axes[i, j].imshow(products[i, j], cmap="RdBu_r", vmin=-most, vmax=most)
     for j in range(c):
-        axes[0, j].set_title(f"$r_{{{j + 1}}}$" if len(factors) == 2 else f"$u_{{{j + 1}}}$", fontsize=9, pad=3)
+        axes[0, j].set_title(
+            f"$r_{{{j + 1}}}$" if len(factors) == 2 else f"$u_{{{j + 1}}}$", fontsize=9, pad=3
+        )
     if len(factors) == 2:
         for i in range(r):
             axes[i, 0].set_ylabel(f"$l_{{{i + 1}}}$", fontsize=9, rotation=0, labelpad=9, va="center")

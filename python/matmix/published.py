@@ -262,6 +262,5 @@ class TwoDPCA(GLRAM):
 
 
 BY_PRESET: dict[str, type] = {
-    str(cls._preset): cls
-    for cls in (MixB2DPPCA, MixPPCA, PPCA, PSOPCA, MP2DPCA, GLRAM, MPCA, TwoDPCA)
+    str(cls._preset): cls for cls in (MixB2DPPCA, MixPPCA, PPCA, PSOPCA, MP2DPCA, GLRAM, MPCA, TwoDPCA)
 }

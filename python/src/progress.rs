@@ -66,8 +66,8 @@ pub(crate) fn fit_listening(
     std::thread::scope(|scope| {
         let stop = &stop;
         let worker = scope.spawn(move || {
-            catch_unwind(AssertUnwindSafe(|| {
-                fit_with(samples, options, &mut |now| {
+            catch_unwind(AssertUnwindSafe(move || {
+                fit_with(samples, options, &mut move |now| {
                     if asks && report.send(snapshot(now)).is_ok() {
                         // Whoever answers has first set `stop`; nobody left to answer is no reason to go on.
                         if answers.recv().is_err() {
