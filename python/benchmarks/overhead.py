@@ -44,9 +44,7 @@ def main() -> None:
         rust, python = [], []
         for _ in range(repeats):
             options = [str(n) for n in (K, RANK, ITERATIONS, SEED)]
-            done = subprocess.run(
-                [example, str(file), *options, str(data)], check=True, capture_output=True, text=True
-            )
+            done = subprocess.run([example, str(file), *options, str(data)], check=True, capture_output=True, text=True)
             rust.append(float(done.stdout))
             started = time.perf_counter()
             model = matmix.Mixture(K, RANK, max_iter=ITERATIONS, tol=0, random_state=SEED).fit(mapped)
@@ -55,9 +53,8 @@ def main() -> None:
     best = min(python) / min(rust) - 1
     print("| fit of 60,000 × 28×28 u8 | Rust, s | Python, s | overhead |")
     print("|---|---|---|---|")
-    print(
-        f"| K = {K}, {RANK}×{RANK}, {ITERATIONS} iterations | {min(rust):.3f} | {min(python):.3f} | {100 * best:+.1f} % |"
-    )
+    name = f"K = {K}, {RANK}×{RANK}, {ITERATIONS} iterations"
+    print(f"| {name} | {min(rust):.3f} | {min(python):.3f} | {100 * best:+.1f} % |")
 
 
 if __name__ == "__main__":

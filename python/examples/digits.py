@@ -44,15 +44,9 @@ train, test, y_train, y_test = train_test_split(X, y, test_size=0.3, random_stat
 
 # %%
 model = matmix.MixB2DPPCA(n_components=10, rank=5, n_init=3, random_state=0).fit(train)
-print(
-    f"{model.n_iter_} iterations, mean log-likelihood {model.lower_bound_:.2f} (test: {model.score(test):.2f})"
-)
-print(
-    f"784 numbers become {np.prod(model.rank_)}; reconstruction error {model.reconstruction_error(test):.0f}"
-)
-print(
-    f"components against digits: adjusted Rand index {adjusted_rand_score(y_test, model.predict(test)):.2f}"
-)
+print(f"{model.n_iter_} iterations, mean log-likelihood {model.lower_bound_:.2f} (test: {model.score(test):.2f})")
+print(f"784 numbers become {np.prod(model.rank_)}; reconstruction error {model.reconstruction_error(test):.0f}")
+print(f"components against digits: adjusted Rand index {adjusted_rand_score(y_test, model.predict(test)):.2f}")
 
 # %%
 matmix.plot.means(model)

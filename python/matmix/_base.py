@@ -149,7 +149,7 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         pictures = ""
         if means.ndim == 3:
             low, high = float(means.min()), float(means.max())
-            scaled = np.uint8(255 * (means[:32] - low) / ((high - low) or 1.0))
+            scaled = (255 * (means[:32] - low) / ((high - low) or 1.0)).astype(np.uint8)
             pictures = "".join(
                 f"<img src='{_png(picture)}' alt='mean {k}' title='mean {k}' "
                 "style='display:inline-block;margin:2px;height:56px;image-rendering:pixelated'>"
@@ -187,12 +187,7 @@ def _png(grey: np.ndarray) -> str:
 
     lines = np.hstack([np.zeros((height, 1), np.uint8), grey]).tobytes()
     header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    png = (
-        b"\x89PNG\r\n\x1a\n"
-        + part(b"IHDR", header)
-        + part(b"IDAT", zlib.compress(lines))
-        + part(b"IEND", b"")
-    )
+    png = b"\x89PNG\r\n\x1a\n" + part(b"IHDR", header) + part(b"IDAT", zlib.compress(lines)) + part(b"IEND", b"")
     return "data:image/png;base64," + base64.b64encode(png).decode()
 
 

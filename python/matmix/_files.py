@@ -42,14 +42,11 @@ def load(path: str | os.PathLike[str], cls: type | None = None) -> Any:
     from .published import BY_PRESET
 
     model, name, options, history = _matmix.load_model(os.fspath(path))
-    is_mixture = isinstance(model, _matmix.MixtureModel)
-    family: type = Mixture if is_mixture else LowRank
+    family: type = Mixture if isinstance(model, _matmix.MixtureModel) else LowRank
     if cls is None:
         cls = BY_PRESET.get(name or "", family)
     if not issubclass(cls, family):
-        raise ValueError(
-            f"{os.fspath(path)} holds a {family.__name__}, which cannot be read as {cls.__name__}"
-        )
+        raise ValueError(f"{os.fspath(path)} holds a {family.__name__}, which cannot be read as {cls.__name__}")
     known = json.loads(options) if options else {}
     params = dict(known.get("python") or {}) if isinstance(known, dict) else {}
     shape = tuple(params.pop("sample_shape_", model.shape))
@@ -57,11 +54,11 @@ def load(path: str | os.PathLike[str], cls: type | None = None) -> Any:
     params = {key: tuple(v) if isinstance(v, list) else v for key, v in params.items() if key in accepted}
     if not params:
         params["rank"] = tuple(model.rank)
-        if is_mixture and "n_components" in accepted:
+        if isinstance(model, _matmix.MixtureModel) and "n_components" in accepted:
             params["n_components"] = len(model.weights)
         if len(shape) > 1:
             params["sample_shape"] = shape
-    estimator = cls(**params)
+    estimator: Any = cls(**params)
     estimator.sample_shape_ = shape
     estimator.n_features_in_ = 1
     for side in shape:

@@ -54,9 +54,7 @@ except ImportError:
             for name, value in params.items():
                 name, _, inner = name.partition("__")
                 if name not in known:
-                    raise ValueError(
-                        f"Invalid parameter {name!r} for estimator {self}. Valid parameters are: {known}."
-                    )
+                    raise ValueError(f"Invalid parameter {name!r} for estimator {self}. Valid parameters are: {known}.")
                 if inner:
                     getattr(self, name).set_params(**{inner: value})
                 else:

@@ -97,9 +97,7 @@ def check_samples(estimator: Any, X: Any, *, reset: bool, owner: Any = None) -> 
             )
         return Samples(array, shape, array.ndim == 2)
     if size != estimator.n_features_in_:
-        raise ValueError(
-            f"X has {size} features, but {name} is expecting {estimator.n_features_in_} features as input"
-        )
+        raise ValueError(f"X has {size} features, but {name} is expecting {estimator.n_features_in_} features as input")
     shape = tuple(estimator.sample_shape_)
     if array.ndim > 2 and sides != shape and check_shape(estimator.sample_shape) is None:
         raise ValueError(f"the samples have shape {sides}, but {name} was fitted to samples of shape {shape}")
@@ -111,7 +109,7 @@ def check_shape(shape: Any) -> tuple[int, ...] | None:
     if shape is None:
         return None
     sides = (shape,) if isinstance(shape, numbers.Integral) else tuple(shape)
-    if not sides or not all(isinstance(side, numbers.Integral) and side > 0 for side in sides):
+    if not sides or not all(isinstance(side, numbers.Integral) and int(side) > 0 for side in sides):
         raise ValueError(f"sample_shape is {shape!r}; it must be positive integers such as (28, 28)")
     return tuple(int(side) for side in sides)
 
@@ -164,7 +162,7 @@ def check_seed(random_state: Any) -> int:
     if random_state is None:
         random_state = np.random.mtrand._rand  # type: ignore[attr-defined]
     if isinstance(random_state, numbers.Integral):
-        if not 0 <= random_state < 2**64:
+        if not 0 <= int(random_state) < 2**64:
             raise ValueError(f"option `random_state` is {random_state}; it must be between 0 and 2**64 - 1")
         return int(random_state)
     if isinstance(random_state, np.random.RandomState):

@@ -181,7 +181,7 @@ class Mixture(DensityMixin, ModelEstimator):
         threads = None if self.n_threads is None else check_integer("n_threads", self.n_threads, 1)
         if self.callback is not None and not callable(self.callback):
             raise TypeError(f"option `callback` is {self.callback!r}; it must be callable or None")
-        options = {
+        options: dict[str, Any] = {
             "components": check_integer("n_components", self.n_components, 1),
             "rank": check_rank(self.rank),
             "algorithm": str(self.algorithm),

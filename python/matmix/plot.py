@@ -146,9 +146,7 @@ def convergence(model: Any, *, ax: Any = None) -> Any:
     return ax
 
 
-def loadings(
-    model: Any, *, component: int = 0, count: Sequence[int] | None = None, fig: Any = None
-) -> np.ndarray:
+def loadings(model: Any, *, component: int = 0, count: Sequence[int] | None = None, fig: Any = None) -> np.ndarray:
     """The outer products l_i r_jᵀ of row and column loadings: what entry (i, j) of the core adds to the picture.
 
     Parameters
@@ -187,9 +185,7 @@ def loadings(
             most = float(np.abs(products[i, j]).max()) or 1.0
             axes[i, j].imshow(products[i, j], cmap="RdBu_r", vmin=-most, vmax=most)
     for j in range(c):
-        axes[0, j].set_title(
-            f"$r_{{{j + 1}}}$" if len(factors) == 2 else f"$u_{{{j + 1}}}$", fontsize=9, pad=3
-        )
+        axes[0, j].set_title(f"$r_{{{j + 1}}}$" if len(factors) == 2 else f"$u_{{{j + 1}}}$", fontsize=9, pad=3)
     if len(factors) == 2:
         for i in range(r):
             axes[i, 0].set_ylabel(f"$l_{{{i + 1}}}$", fontsize=9, rotation=0, labelpad=9, va="center")
@@ -238,7 +234,7 @@ def latent_walk(
     places = np.linspace(-reach, reach, steps)
     cores = np.zeros((len(entries), steps, *rank))
     for row, entry in enumerate(entries):
-        cores[(row, slice(None), *entry)] = places
+        cores[row][(slice(None), *tuple(entry))] = places
     walked = model.inverse_transform(cores.reshape(-1, *rank), np.full(len(entries) * steps, k))
     shape = tuple(model.sample_shape_)
     walked = walked.reshape(len(entries), steps, *shape)

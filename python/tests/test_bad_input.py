@@ -115,9 +115,7 @@ def test_other_shapes_later():
         model.transform(np.full((1, 5, 4), np.nan))
 
 
-@pytest.mark.parametrize(
-    "method", ["predict", "transform", "reconstruct", "score", "bic", "posterior", "denoise"]
-)
+@pytest.mark.parametrize("method", ["predict", "transform", "reconstruct", "score", "bic", "posterior", "denoise"])
 def test_not_fitted(method):
     with pytest.raises(matmix.NotFittedError, match="not fitted yet"):
         getattr(matmix.Mixture(), method)(X)

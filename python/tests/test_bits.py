@@ -54,7 +54,7 @@ def test_rust(ours, tmp_path):
 def test_shell(ours, tmp_path):
     path = tmp_path / "shell.safetensors"
     program = [os.environ["MATMIX_BIN"], "fit", "demo:mnist", "-o", str(path)]
-    options = ["--components", "3", "--rank", "4", "--iterations", "20", "--tol", "0", "--seed", "7"]
+    options = ["--components", "3", "--rank", "4", "--max-iter", "20", "--tol", "0", "--seed", "7"]
     done = subprocess.run([*program, *options], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert_same_bits(ours, matmix.Mixture.load(path))

@@ -109,7 +109,7 @@ def test_random_states(digits):
     assert not same(fit(None), fit(None))
     fit(2**64 - 1)
     for wrong in (-1, 2**64, "seed"):
-        with pytest.raises(ValueError, match="random_state|seed"):
+        with pytest.raises(ValueError, match=r"random_state|seed"):
             fit(wrong)
 
 
@@ -221,9 +221,7 @@ def test_starting_points(digits, fitted, tmp_path):
 
 def test_the_papers_algorithm(digits):
     X = digits[0][::10, ::2, ::2] / 255
-    model = matmix.MixB2DPPCA(
-        2, rank=2, algorithm="paper", init_params="random", random_state=0, max_iter=5, tol=0
-    )
+    model = matmix.MixB2DPPCA(2, rank=2, algorithm="paper", init_params="random", random_state=0, max_iter=5, tol=0)
     assert np.isfinite(model.fit(X).lower_bound_)
 
 

@@ -22,9 +22,7 @@ def test_low_rank_of_order_1_is_pca(vectors):
     signs = np.sign((ours.loadings_[0] * theirs.components_.T).sum(axis=0))
     np.testing.assert_allclose(ours.loadings_[0] * signs, theirs.components_.T, atol=1e-9)
     np.testing.assert_allclose(ours.mean_, theirs.mean_, atol=1e-12)
-    np.testing.assert_allclose(
-        ours.explained_variance_[0], theirs.explained_variance_ * (n - 1) / n, rtol=1e-9
-    )
+    np.testing.assert_allclose(ours.explained_variance_[0], theirs.explained_variance_ * (n - 1) / n, rtol=1e-9)
     np.testing.assert_allclose(ours.explained_variance_ratio_[0], theirs.explained_variance_ratio_, rtol=1e-9)
     np.testing.assert_allclose(ours.transform(vectors) * signs, theirs.transform(vectors), atol=1e-8)
     np.testing.assert_allclose(
