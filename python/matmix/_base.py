@@ -61,6 +61,7 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     _preset: ClassVar[str | None] = None
     _matrices_only: ClassVar[bool] = False
+    _flattens: ClassVar[bool] = False
     sample_shape: Any
 
     def _check(self, X: Any) -> Samples:
@@ -103,7 +104,8 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """
         check_fitted(self)
         params = {key: value for key, value in self.get_params(deep=False).items() if _is_plain(value)}
-        params["sample_shape_"] = list(self.sample_shape_)
+        if self.sample_shape_ is not None:
+            params["sample_shape_"] = list(self.sample_shape_)
         options = json.dumps({"python": params}, default=_plain)
         self.model_.save(os.fspath(path), self._preset, options, self.history_.to_json())
 

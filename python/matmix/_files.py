@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from typing import Any
 
@@ -49,19 +50,20 @@ def load(path: str | os.PathLike[str], cls: type | None = None) -> Any:
         raise ValueError(f"{os.fspath(path)} holds a {family.__name__}, which cannot be read as {cls.__name__}")
     known = json.loads(options) if options else {}
     params = dict(known.get("python") or {}) if isinstance(known, dict) else {}
-    shape = tuple(params.pop("sample_shape_", model.shape))
+    # A mixture over rows knows the columns of a sample only.
+    unknown = None if cls._preset == "mp2dpca" else model.shape  # type: ignore[attr-defined]
+    shape = params.pop("sample_shape_", unknown)
     accepted = cls._get_param_names()  # type: ignore[attr-defined]
     params = {key: tuple(v) if isinstance(v, list) else v for key, v in params.items() if key in accepted}
     if not params:
         params["rank"] = tuple(model.rank)
         if isinstance(model, _matmix.MixtureModel) and "n_components" in accepted:
             params["n_components"] = len(model.weights)
-        if len(shape) > 1:
-            params["sample_shape"] = shape
+        if shape is not None and len(shape) > 1:
+            params["sample_shape"] = tuple(shape)
     estimator: Any = cls(**params)
-    estimator.sample_shape_ = shape
-    estimator.n_features_in_ = 1
-    for side in shape:
-        estimator.n_features_in_ *= side
+    estimator.sample_shape_ = None if shape is None else tuple(shape)
+    if shape is not None:
+        estimator.n_features_in_ = math.prod(shape)
     estimator._adopt(model, History.from_json(history))
     return estimator

@@ -87,7 +87,7 @@ def check_samples(estimator: Any, X: Any, *, reset: bool, owner: Any = None) -> 
             f"Found array with 0 feature(s) (shape={array.shape}) while a minimum of 1 is required by {name}."
         )
     if reset:
-        shape = check_shape(estimator.sample_shape)
+        shape = check_shape(estimator.sample_shape, size)
         estimator.n_features_in_ = size
         if shape is None:
             shape = sides
@@ -96,22 +96,31 @@ def check_samples(estimator: Any, X: Any, *, reset: bool, owner: Any = None) -> 
                 f"X has samples of shape {sides} ({size} numbers); sample_shape={shape} needs {math.prod(shape)}"
             )
         return Samples(array, shape, array.ndim == 2)
+    if estimator.sample_shape_ is None:
+        # The file of a mixture over rows that does not say how many rows a sample has: any number will do.
+        columns = estimator.model_.shape[0]
+        if array.ndim != 3 or sides[1] != columns:
+            raise ValueError(f"the samples have shape {sides}; {name} needs matrices of {columns} columns")
+        return Samples(array, sides, False)
     if size != estimator.n_features_in_:
         raise ValueError(f"X has {size} features, but {name} is expecting {estimator.n_features_in_} features as input")
     shape = tuple(estimator.sample_shape_)
-    if array.ndim > 2 and sides != shape and check_shape(estimator.sample_shape) is None:
+    if array.ndim > 2 and sides != shape and estimator.sample_shape is None and not estimator._flattens:
         raise ValueError(f"the samples have shape {sides}, but {name} was fitted to samples of shape {shape}")
     return Samples(array, shape, array.ndim == 2)
 
 
-def check_shape(shape: Any) -> tuple[int, ...] | None:
-    """A sample shape as a tuple of positive integers."""
+def check_shape(shape: Any, size: int) -> tuple[int, ...] | None:
+    """A sample shape as a tuple of positive integers; one of them may be −1, as in `numpy.reshape`."""
     if shape is None:
         return None
     sides = (shape,) if isinstance(shape, numbers.Integral) else tuple(shape)
-    if not sides or not all(isinstance(side, numbers.Integral) and int(side) > 0 for side in sides):
+    if not sides or not all(isinstance(side, numbers.Integral) and (side == -1 or int(side) > 0) for side in sides):
         raise ValueError(f"sample_shape is {shape!r}; it must be positive integers such as (28, 28)")
-    return tuple(int(side) for side in sides)
+    known = math.prod(int(side) for side in sides if side != -1)
+    if sides.count(-1) > 1 or -1 in sides and size % known:
+        raise ValueError(f"sample_shape is {shape!r}, which leaves open how {size} numbers are arranged")
+    return tuple(size // known if side == -1 else int(side) for side in sides)
 
 
 def check_rank(rank: Any) -> list[int]:

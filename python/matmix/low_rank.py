@@ -182,7 +182,7 @@ class LowRank(ModelEstimator):
         return float(np.sqrt(self._ask("squared_errors", samples).mean()))
 
     def _facts(self) -> Iterable[tuple[str, str]]:
-        yield "samples", " × ".join(map(str, self.sample_shape_))
+        yield "samples", " × ".join(map(str, self.sample_shape_ or self.model_.shape))
         yield "cores", " × ".join(map(str, self.rank_))
         yield "reconstruction error", f"{self.reconstruction_error_:.6g}"
         yield "iterations", f"{self.n_iter_} ({self.history_.stop or 'unknown'})"

@@ -60,7 +60,7 @@ class Mixture(DensityMixin, ModelEstimator):
         The shape of the cores: one number for every mode or one per mode. None means ``min(4, side)`` in every mode.
     sample_shape : tuple of int, optional
         The shape of one sample, for arrays that hold flattened samples in their rows: ``(28, 28)`` for X of shape
-        (N, 784). By default X says it: ``X.shape[1:]``.
+        (N, 784); one side may be −1, as in `numpy.reshape`. By default X says it: ``X.shape[1:]``.
     init_params : {"kmeans", "random"}, Mixture, MixtureModel or path, default="kmeans"
         Where to begin: k-means, the paper's random start, or a fitted model (itself, its `model_`, or its file).
     n_init : int, default=1
@@ -425,7 +425,7 @@ class Mixture(DensityMixin, ModelEstimator):
         return out
 
     def _facts(self) -> Iterable[tuple[str, str]]:
-        yield "samples", " × ".join(map(str, self.sample_shape_))
+        yield "samples", " × ".join(map(str, self.sample_shape_ or self.model_.shape))
         yield "cores", " × ".join(map(str, self.rank_))
         yield "components", str(len(self.weights_))
         yield (

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ._validation import Samples, check_integer
+from ._validation import Samples, check_fitted, check_integer
 from .low_rank import LowRank
 from .mixture import Mixture
 
@@ -50,6 +50,7 @@ class MixPPCA(Mixture):
     """
 
     _preset = "mixppca"
+    _flattens = True
 
 
 class _One(Mixture):
@@ -108,6 +109,7 @@ class PPCA(_One):
     """
 
     _preset = "ppca"
+    _flattens = True
 
 
 class PSOPCA(_One):
@@ -153,12 +155,18 @@ class MP2DPCA(Mixture):
     _preset = "mp2dpca"
     _matrices_only = True
 
+    def _rows(self) -> int:
+        check_fitted(self)
+        if self.sample_shape_ is None:
+            raise ValueError("the model file does not say how many rows a sample has; fit the model in Python")
+        return int(self.sample_shape_[0])
+
     def _per_sample(self, out: np.ndarray, samples: Samples) -> np.ndarray:
         return out.reshape(samples.n, -1, *out.shape[1:])
 
     @property
     def _n_features_out(self) -> int:
-        return int(self.sample_shape_[0] * self.rank_[0])
+        return self._rows() * self.rank_[0]
 
     def inverse_transform(self, X: Any, components: Any = None) -> np.ndarray:
         """The matrices that the cores of their rows stand for.
@@ -181,7 +189,7 @@ class MP2DPCA(Mixture):
         self, n_samples: int = 1, *, noise: bool = True, random_state: Any = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Draws new matrices, row by row: shape (n_samples, p, q), and the component of each row, (n_samples, p)."""
-        p = self.sample_shape_[0]
+        p = self._rows()
         rows = check_integer("n_samples", n_samples, 1) * p
         X, components = super().sample(rows, noise=noise, random_state=random_state)
         return X.reshape(n_samples, p, -1), components.reshape(n_samples, p)
