@@ -45,7 +45,10 @@ impl Fisher {
         let (shrinkage, level) = ledoit_wolf(&within);
         // S_w = (1−a) WᵀW/n + a·m·I. Directions v = S_w⁻¹ Bᵀ u with B S_w⁻¹ Bᵀ u = λ u (classes × classes), S_w⁻¹ by
         // the Woodbury identity through the n × n Gram matrix.
-        let ridge = (shrinkage * level).max(1e-12 * level).max(f64::MIN_POSITIVE);
+        // With one sample per class there is nothing within the classes: all that is left of S_w is a multiple of I.
+        let count = features.len() as f64;
+        let spread = (within.inner(&within) + between.inner(&between)) / count;
+        let ridge = (shrinkage * level).max(1e-12 * spread);
         let factor = (1.0 - shrinkage) / n as f64;
         let gram = within.times_transpose(&within);
         let inner = Matrix::from_fn(n, n, |i, j| factor * gram[(i, j)] + if i == j { ridge } else { 0.0 });
@@ -55,6 +58,10 @@ impl Fisher {
             value: "fisher on a gallery whose cores are all the same".into(),
             expected: "paper or weighted",
         };
+        // What rounding leaves of features that are all the same.
+        if spread <= 1e-28 * features.iter().map(|x| x * x).sum::<f64>() / count {
+            return Err(degenerate());
+        }
         let solved = SymmetricFactor::new(&inner).ok_or_else(degenerate)?.solve(&wb);
         // S_w⁻¹ Bᵀ = (Bᵀ − factor · Wᵀ (factor·W Wᵀ + ridge)⁻¹ W Bᵀ) / ridge.
         let correction = within.transpose_times(&solved);
@@ -116,7 +123,6 @@ fn ledoit_wolf(x: &Matrix) -> (f64, f64) {
 mod tests {
     use super::*;
 
-    /// Against scikit-learn 1.9's `ledoit_wolf(X, assume_centered=True)` on the same numbers.
     #[test]
     fn shrinkage_by_hand() {
         // Two samples on the axes: S = I/2·…; everything can be computed on paper.
@@ -126,6 +132,72 @@ mod tests {
         let x = Matrix::from_vec(2, 2, vec![2.0, 0.0, 0.0, 1.0]);
         // S = diag(2, ½), m = 1.25, ‖S‖² = 4.25, δ = 4.25/2 − 1.5625 = 0.5625, β = (17/2 − 4.25)/4 = 1.0625.
         assert_eq!(ledoit_wolf(&x), (1.0, 1.25));
+    }
+
+    /// The textbook: S, its distance from m·I, and the scatter of the x xᵀ around it, all as dense matrices.
+    #[test]
+    fn shrinkage_equals_the_dense_textbook() {
+        for (n, p) in [(5, 3), (12, 4), (4, 9), (40, 7)] {
+            let number = |i: usize, j: usize| ((i * p + j) as f64 * 0.618_033_988_7).fract() - 0.5;
+            // Features of different spread, so that there is something not to shrink.
+            let x = Matrix::from_fn(n, p, |i, j| number(i, j) * (1.0 + 3.0 * j as f64));
+            let mut s = x.transpose_times(&x);
+            s.scale(1.0 / n as f64);
+            let m = s.trace() / p as f64;
+            let mut off = s.clone();
+            (0..p).for_each(|i| off[(i, i)] -= m);
+            let delta = off.inner(&off) / p as f64;
+            let mut beta = 0.0;
+            for i in 0..n {
+                let row = Matrix::from_vec(p, 1, x.row(i).to_vec());
+                let mut around = row.times_transpose(&row);
+                around.add_scaled(-1.0, &s);
+                beta += around.inner(&around) / (n * n * p) as f64;
+            }
+            let (shrinkage, level) = ledoit_wolf(&x);
+            assert!((level - m).abs() < 1e-12 * m);
+            let expected = (beta / delta).min(1.0);
+            assert!((shrinkage - expected).abs() < 1e-10, "{n}×{p}: {shrinkage} instead of {expected}");
+            assert!(shrinkage > 0.0 && (n < 40 || shrinkage < 1.0));
+        }
+    }
+
+    /// S_w through the Woodbury identity is S_w through dense matrices: the leading direction solves the
+    /// generalised eigenproblem S_b v = λ S_w v.
+    #[test]
+    fn directions_solve_the_dense_eigenproblem() {
+        let (n, p) = (30, 6);
+        let classes: Vec<usize> = (0..n).map(|i| i % 3).collect();
+        let x: Vec<f64> = (0..n * p)
+            .map(|i| {
+                let (row, j) = (i / p, i % p);
+                (i as f64 * 0.754_877_666).fract() + if classes[row] == j { 1.5 } else { 0.0 }
+            })
+            .collect();
+        let fisher = Fisher::learn(&x, n, &classes).unwrap();
+        assert_eq!(fisher.directions.cols(), 2);
+        let mean = |c: usize, j: usize| -> f64 {
+            let rows: Vec<usize> = (0..n).filter(|&i| classes[i] == c).collect();
+            rows.iter().map(|i| x[i * p + j]).sum::<f64>() / rows.len() as f64
+        };
+        let within = Matrix::from_fn(n, p, |i, j| x[i * p + j] - mean(classes[i], j));
+        let (a, m) = ledoit_wolf(&within);
+        let mut s_w = within.transpose_times(&within);
+        s_w.scale((1.0 - a) / n as f64);
+        (0..p).for_each(|i| s_w[(i, i)] += a * m);
+        let overall = |j: usize| (0..n).map(|i| x[i * p + j]).sum::<f64>() / n as f64;
+        let between = Matrix::from_fn(3, p, |c, j| 10f64.sqrt() * (mean(c, j) - overall(j)));
+        let s_b = between.transpose_times(&between);
+        for j in 0..2 {
+            let v = Matrix::from_vec(p, 1, fisher.directions.col(j));
+            let (left, right) = (s_b.times(&v), s_w.times(&v));
+            // Unit variance within the classes.
+            assert!((v.inner(&right) - 1.0).abs() < 1e-9, "{}", v.inner(&right));
+            let lambda = v.inner(&left);
+            for i in 0..p {
+                assert!((left[(i, 0)] - lambda * right[(i, 0)]).abs() < 1e-8 * lambda);
+            }
+        }
     }
 
     #[test]

@@ -121,6 +121,9 @@ impl Mixture {
     /// L B Rᵀ + M for cores (N × ρ) of known components: the way back from [`transform`](Self::transform).
     pub fn inverse_transform(&self, cores: &[f64], components: &[usize]) -> Result<Vec<f64>> {
         let rho = self.core_len();
+        if !cores.len().is_multiple_of(rho) {
+            return Err(Error::DataLength { shape: self.rank().to_vec(), found: cores.len() });
+        }
         if cores.len() != rho * components.len() {
             let (expected, found) = (components.len(), cores.len() / rho);
             return Err(Error::Count { what: "cores", expected, found });
@@ -243,7 +246,7 @@ impl LowRank {
 
     /// The samples cores (N × ρ) stand for, N × P.
     pub fn inverse_transform(&self, cores: &[f64]) -> Result<Vec<f64>> {
-        if cores.len() % self.core_len() != 0 {
+        if !cores.len().is_multiple_of(self.core_len()) {
             return Err(Error::DataLength { shape: self.rank().to_vec(), found: cores.len() });
         }
         Ok(cores.chunks_exact(self.core_len()).flat_map(|core| self.reconstruct_core(core)).collect())

@@ -1,4 +1,23 @@
 //! Mixtures of bilateral probabilistic PCA for samples that are matrices or tensors.
+//!
+//! A set of [`Samples`] goes into [`fit`], a [`Mixture`] comes out; [`fit_low_rank`] gives a [`LowRank`] instead.
+//! [`Preset`] knows the published names. Everything a fitted model can do is a method of it: project, transform,
+//! reconstruct, denoise, score, sample. [`Recognizer`] finds the nearest known sample, [`ModelFile`] keeps a model.
+//!
+//! ```
+//! use matmix::{FitOptions, Samples, fit};
+//!
+//! // Thirty 4×3 matrices.
+//! let numbers: Vec<f64> = (0..360).map(|i| f64::from((i * 37) % 101)).collect();
+//! let samples = Samples::from_vec(&[4, 3], numbers)?;
+//! let fitted = fit(&samples, &FitOptions { components: 2, rank: vec![2, 1], ..FitOptions::default() })?;
+//! let (cores, components) = fitted.model.transform(&samples)?;
+//! assert_eq!((cores.len(), components.len()), (30 * 2, 30));
+//! # Ok::<(), matmix::Error>(())
+//! ```
+
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr))]
+
 pub mod data;
 pub mod error;
 mod fisher;
@@ -10,6 +29,7 @@ pub mod pass;
 pub mod picture;
 pub mod preset;
 mod recognize;
+pub mod report;
 
 pub use data::{Model, ModelFile, Samples};
 pub use error::{Error, Result};
@@ -23,3 +43,8 @@ pub use model::{Component, Criteria, Drawn, LowRank, Mixture};
 pub use pass::Precision;
 pub use preset::{Preset, PresetFit};
 pub use recognize::{Distance, Neighbour, Recognition, Recognizer};
+
+/// The README's examples are run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

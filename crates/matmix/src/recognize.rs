@@ -6,6 +6,9 @@ use crate::data::{Model, Samples};
 use crate::error::{Error, Result};
 use crate::fisher::Fisher;
 
+/// The most classes a gallery can have.
+const MAX_CLASSES: usize = 1 << 14;
+
 /// How two samples are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Distance {
@@ -117,6 +120,7 @@ impl Recognizer {
         if classes.len() != gallery.len() {
             return Err(Error::Count { what: "labels", expected: gallery.len(), found: classes.len() });
         }
+        check_classes(classes)?;
         let mut features = Features::of(model, gallery)?;
         let mut fisher = None;
         if distance == Distance::Fisher {
@@ -168,6 +172,7 @@ impl Recognizer {
         if classes.len() != probes.len() {
             return Err(Error::Count { what: "labels", expected: probes.len(), found: classes.len() });
         }
+        check_classes(classes)?;
         let predicted = self.predict(probes)?;
         let n_classes = classes.iter().chain(&self.classes).max().map_or(0, |m| m + 1);
         let mut confusion = vec![vec![0; n_classes]; n_classes];
@@ -204,6 +209,18 @@ impl Recognizer {
         } else {
             sum
         }
+    }
+}
+
+/// Classes number rows and columns of the confusion matrix: a wild one would be an allocation no data explains.
+fn check_classes(classes: &[usize]) -> Result<()> {
+    match classes.iter().find(|&&c| c >= MAX_CLASSES) {
+        Some(class) => Err(Error::Option {
+            option: "classes",
+            value: class.to_string(),
+            expected: "numbers from 0 to 16383, one for each class",
+        }),
+        None => Ok(()),
     }
 }
 

@@ -81,10 +81,9 @@ impl Header {
 /// What follows `'key':` in the text of a header.
 fn after<'t>(text: &'t str, key: &str) -> std::result::Result<&'t str, String> {
     for quote in ['\'', '"'] {
-        if let Some((_, rest)) = text.split_once(&format!("{quote}{key}{quote}")) {
-            if let Some(rest) = rest.trim_start().strip_prefix(':') {
-                return Ok(rest.trim_start());
-            }
+        let found = text.split_once(&format!("{quote}{key}{quote}"));
+        if let Some(rest) = found.and_then(|(_, rest)| rest.trim_start().strip_prefix(':')) {
+            return Ok(rest.trim_start());
         }
     }
     Err(format!("its header has no `{key}`"))

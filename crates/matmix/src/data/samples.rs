@@ -52,7 +52,7 @@ impl<'a> Samples<'a> {
 
     fn in_memory<T: Scalar + 'a>(shape: &[usize], elements: Cow<'a, [T]>) -> Result<Self> {
         let size = sample_size(shape)?;
-        if elements.len() % size != 0 {
+        if !elements.len().is_multiple_of(size) {
             return Err(Error::DataLength { shape: shape.to_vec(), found: elements.len() });
         }
         Self::from_source(Arc::new(InMemory::new(shape.to_vec(), elements)))
@@ -93,14 +93,16 @@ impl<'a> Samples<'a> {
 
     /// The same samples with every value multiplied by `factor` when it is read (1/255 for bytes, say).
     pub fn scaled(mut self, factor: f64) -> Result<Self> {
-        if !(factor.is_finite() && factor != 0.0) {
+        // Two factors can be fine and their product not.
+        let scale = self.scale * factor;
+        if !(scale.is_finite() && scale != 0.0) {
             return Err(Error::Option {
                 option: "scale",
                 value: factor.to_string(),
                 expected: "a finite number other than 0",
             });
         }
-        self.scale *= factor;
+        self.scale = scale;
         Ok(self)
     }
 
@@ -250,6 +252,19 @@ impl<'a> Samples<'a> {
         Ok(())
     }
 
+    /// The sample of `range` with the largest value: the one to name when squares overflow.
+    pub(crate) fn largest(&self, range: Range<usize>) -> Result<usize> {
+        let mut buffer = Buffer::new();
+        let chunk = self.stored(range.clone(), &mut buffer)?;
+        let (mut at, mut largest) = (0, 0.0);
+        for i in 0..chunk.len() {
+            if chunk.get(i).abs() > largest {
+                (at, largest) = (i, chunk.get(i).abs());
+            }
+        }
+        Ok(range.start + at / self.sample_len())
+    }
+
     /// The place of sample `n` in the source, counted in parts.
     fn place(&self, n: usize) -> usize {
         self.selection.as_ref().map_or(n, |s| s[n])
@@ -296,7 +311,7 @@ mod tests {
         assert_eq!((s.len(), s.shape()), (4, &[3][..]));
         assert_eq!(s.to_f64(1..3).unwrap(), [(9..12), (24..27)].concat_f64());
         let all = twelve().rows().unwrap();
-        assert_eq!(all.to_f64(3..6).unwrap(), [(9..18)].concat_f64());
+        assert_eq!(all.to_f64(3..6).unwrap(), [(9..12), (12..18)].concat_f64());
     }
 
     #[test]

@@ -88,7 +88,7 @@ impl Tensors {
             offset = end;
         }
         let mut text = serde_json::Value::Object(header).to_string();
-        while text.len() % 8 != 0 {
+        while !text.len().is_multiple_of(8) {
             text.push(' ');
         }
         out.write_all(&(text.len() as u64).to_le_bytes())?;

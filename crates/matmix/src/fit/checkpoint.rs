@@ -84,14 +84,25 @@ impl State {
         let fits =
             |m: &Mixture| m.shape() == fit.samples.shape() && m.rank() == fit.rank && m.n_components() == k;
         let whole = model.iter().all(fits) && best.iter().all(|b| fits(&b.0)) && meta.reseeds.len() <= k;
-        let begun = model.is_some() == !meta.history.log_likelihood.is_empty();
+        let begun = model.is_some() != meta.history.log_likelihood.is_empty();
         if !(whole && begun && (best.is_some() || meta.restart == 0)) {
             return Err(Error::format(path, FORMAT, "its parts do not belong together"));
         }
         let mut paper = None;
         if tensors.has("paper.l") {
-            let stack = |name: &str| -> Result<Vec<Matrix>> { tensors.matrices(name, k) };
-            paper = Some(Variational { l: stack("paper.l")?, r: stack("paper.r")?, s: stack("paper.s")? });
+            let (shape, rank) = (fit.samples.shape(), &fit.rank);
+            let stack = |name: &str, rows: usize, cols: usize| -> Result<Vec<Matrix>> {
+                tensors.get(name, &[Some(k), Some(rows), Some(cols)])?;
+                tensors.matrices(name, k)
+            };
+            if shape.len() != 2 {
+                return Err(Error::format(path, FORMAT, "its parts do not belong together"));
+            }
+            paper = Some(Variational {
+                l: stack("paper.l", shape[0], rank[0])?,
+                r: stack("paper.r", shape[1], rank[1])?,
+                s: stack("paper.s", rank[1], rank[1])?,
+            });
         }
         let mut reseeds = meta.reseeds;
         reseeds.resize(k, 0);
@@ -101,14 +112,17 @@ impl State {
     /// Saves the running restart if enough iterations have passed.
     pub(super) fn save_if_due(&mut self, fit: &Loop<'_>, model: &Mixture) -> Result<()> {
         match &fit.options.checkpoint {
-            Some(c) if self.history.n_iterations() % c.every == 0 => {
-                self.model = Some(model.clone());
-                let saved = self.save(fit);
-                self.model = None;
-                saved
-            }
+            Some(c) if self.history.n_iterations().is_multiple_of(c.every) => self.save_running(fit, model),
             _ => Ok(()),
         }
+    }
+
+    /// Saves the running restart as it is now.
+    pub(super) fn save_running(&mut self, fit: &Loop<'_>, model: &Mixture) -> Result<()> {
+        self.model = Some(model.clone());
+        let saved = self.save(fit);
+        self.model = None;
+        saved
     }
 
     /// Saves the state as it is.

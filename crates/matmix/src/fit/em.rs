@@ -8,7 +8,7 @@ use super::history::{Event, History, StopReason};
 use super::maximize::{least_weight, maximize};
 use super::options::{Algorithm, FitOptions, Start, StopRule};
 use super::{paper, reseed, start};
-use crate::data::Samples;
+use crate::data::{Element, Samples};
 use crate::error::{Error, Result};
 use crate::model::Mixture;
 use crate::pass::em::em_pass;
@@ -103,12 +103,17 @@ pub(super) fn with_threads<R: Send>(threads: Option<usize>, work: impl FnOnce() 
             expected: "between 1 and 4096",
         }),
         Some(threads) => {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-            let pool = pool.map_err(|e| Error::Option {
+            let impossible = |value: String| Error::Option {
                 option: "threads",
-                value: format!("{threads} ({e})"),
-                expected: "a number of threads this machine can start",
-            })?;
+                value,
+                expected: "between 1 and 1024, and no more than this machine can start",
+            };
+            // Thousands of threads would start, and then do nothing but look for work.
+            if !(1..=1024).contains(&threads) {
+                return Err(impossible(threads.to_string()));
+            }
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+            let pool = pool.map_err(|e| impossible(format!("{threads} ({e})")))?;
             Ok(pool.install(work))
         }
     }
@@ -131,6 +136,8 @@ pub(super) struct Loop<'a> {
     pub(super) rank: Vec<usize>,
     pub(super) moments: Moments,
     pub(super) floor: f64,
+    /// The weight that counts as one sample when it is asked whether there are enough of them.
+    pub(super) unit: f64,
     started: Instant,
 }
 
@@ -138,9 +145,11 @@ impl<'a> Loop<'a> {
     fn new(samples: &'a Samples<'a>, options: &'a FitOptions) -> Result<Self> {
         let started = Instant::now();
         let moments = moments(samples)?;
-        let floor = noise_floor(&moments, options.noise_floor);
+        let floor = noise_floor(&moments, samples.element(), options.noise_floor);
         let rank = options.rank_for(samples.shape())?;
-        Ok(Self { samples, options, rank, moments, floor, started })
+        // Weights that sum to 1, say, are as many samples as before; a weight of 2 is two samples.
+        let unit = (samples.total_weight() / samples.n_effective() as f64).min(1.0);
+        Ok(Self { samples, options, rank, moments, floor, unit, started })
     }
 
     fn run(&self, observer: &mut Observer<'_>) -> Result<Fit> {
@@ -177,10 +186,8 @@ impl<'a> Loop<'a> {
             state.history.push(now.log_likelihood, now.reconstruction_error);
         }
         let mut stop = None;
-        if !resumed && self.observe(state, &model, observer).is_break() {
-            stop = Some(StopReason::Stopped);
-        }
-        while stop.is_none() && state.history.n_iterations() < self.options.max_iter {
+        let mut interrupted = !resumed && self.observe(state, &model, observer).is_break();
+        while stop.is_none() && !interrupted && state.history.n_iterations() < self.options.max_iter {
             (model, now) = match self.options.algorithm {
                 Algorithm::Exact => self.iterate(model, now)?,
                 Algorithm::Paper => {
@@ -196,17 +203,20 @@ impl<'a> Loop<'a> {
             if self.converged(&state.history) {
                 stop = Some(StopReason::Converged);
             }
-            if self.observe(state, &model, observer).is_break() && stop.is_none() {
-                stop = Some(StopReason::Stopped);
-            }
-            if stop.is_none() {
+            interrupted = self.observe(state, &model, observer).is_break();
+            if stop.is_none() && !interrupted {
                 state.save_if_due(self, &model)?;
             }
         }
-        let stop = stop.unwrap_or(StopReason::MaxIterations);
-        self.finish(state, model, &now, stop);
-        state.save(self)?;
-        Ok(stop == StopReason::Stopped)
+        if interrupted && stop.is_none() {
+            // The file keeps the restart as one that is still running, so that resuming goes on from here.
+            state.save_running(self, &model)?;
+            self.finish(state, model, &now, StopReason::Stopped);
+        } else {
+            self.finish(state, model, &now, stop.unwrap_or(StopReason::MaxIterations));
+            state.save(self)?;
+        }
+        Ok(interrupted)
     }
 
     fn start(&self, restart: usize) -> Result<Mixture> {
@@ -221,14 +231,14 @@ impl<'a> Loop<'a> {
 
     /// One cycle over all modes. The pass that updates the first mode has already been made: it was the
     /// evaluation of the model the cycle begins with.
-    fn iterate(&self, mut model: Mixture, now: Evaluated) -> Result<(Mixture, Evaluated)> {
+    pub(super) fn iterate(&self, mut model: Mixture, now: Evaluated) -> Result<(Mixture, Evaluated)> {
         let mut sums = now.sums;
         for mode in 0..self.samples.order() {
             let sums = match sums.take() {
                 Some(sums) => sums,
                 None => self.pass(&model, mode)?,
             };
-            model = maximize(&model, &sums, self.floor);
+            model = maximize(&model, &sums, self.floor, self.unit);
         }
         let now = self.evaluate(&model)?;
         Ok((model, now))
@@ -289,7 +299,7 @@ impl<'a> Loop<'a> {
     fn finish(&self, state: &mut State, model: Mixture, now: &Evaluated, stop: StopReason) {
         let mut history = std::mem::take(&mut state.history);
         history.stop = Some(stop);
-        let least = least_weight(&self.rank);
+        let least = least_weight(&self.rank) * self.unit;
         for (component, (part, &weight)) in model.components().iter().zip(&now.weights).enumerate() {
             if part.noise_variance() <= self.floor {
                 history.events.push(Event::NoiseAtFloor { component });
@@ -308,11 +318,12 @@ impl<'a> Loop<'a> {
 }
 
 /// The smallest noise variance allowed: relative to the data's variance, or to the size of its numbers where all
-/// samples are the same.
-fn noise_floor(moments: &Moments, relative: f64) -> f64 {
+/// samples are the same: the square of what rounding does to numbers of that size and type.
+fn noise_floor(moments: &Moments, element: Element, relative: f64) -> f64 {
+    let rounding = if element == Element::F64 { 1e-28 } else { 1e-14 };
     let size = moments.mean.len() as f64;
     let square = moments.mean.iter().map(|m| m * m).sum::<f64>() / size;
-    let floor = (relative * moments.variance / size).max(1e-14 * square);
+    let floor = (relative * moments.variance / size).max(rounding * square);
     if floor > 0.0 { floor } else { 1e-14 }
 }
 

@@ -134,7 +134,7 @@ fn update(
     let n = samples.len();
     let weight_of = |i: usize| gamma[i * k + j] * samples.weight(i);
     let total: f64 = (0..n).map(weight_of).sum();
-    if !(total > 1e-6) {
+    if total.is_nan() || total <= 1e-6 * samples.total_weight() / n as f64 {
         return Ok(None);
     }
     let sample = |i: usize| -> Result<Matrix> { Ok(Matrix::from_vec(p, q, samples.to_f64(i..i + 1)?)) };

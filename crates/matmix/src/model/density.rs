@@ -2,6 +2,13 @@
 
 use super::Component;
 
+/// A difference that is a sum of squares: rounding may leave a trace below zero. Unlike `max`, it keeps NaN, which is how
+/// samples that are not finite are noticed.
+#[inline(always)]
+pub(crate) fn not_negative(x: f64) -> f64 {
+    if x < 0.0 { 0.0 } else { x }
+}
+
 /// What the density and the posterior of one component need, computed once per pass.
 ///
 /// ```text
@@ -37,8 +44,7 @@ impl Density {
     /// ln p(X|k) from ‖X − M‖² and Σ Y_j²/(s_j + σ²).
     #[inline(always)]
     pub(crate) fn log_density(&self, squared_distance: f64, explained: f64) -> f64 {
-        // The difference is a sum of squares; rounding may leave a trace below zero.
-        self.constant - 0.5 * (squared_distance - explained).max(0.0) / self.noise_variance
+        self.constant - 0.5 * not_negative(squared_distance - explained) / self.noise_variance
     }
 
     /// Q = Y ⊘ (s + σ²): the posterior mean of the core from Y = (X − M) ×_1 U^(1)ᵀ … ×_D U^(D)ᵀ.

@@ -47,12 +47,15 @@ impl LowRank {
                     u.rows()
                 ));
             }
+            if !u.is_finite() {
+                return wrong(format!("the loadings of mode {} hold NaN or infinity", d + 1));
+            }
             let gram = u.transpose_times(u);
             let off = (0..u.cols())
                 .flat_map(|i| (0..u.cols()).map(move |j| (i, j)))
                 .map(|(i, j)| (gram[(i, j)] - f64::from(u8::from(i == j))).abs())
                 .fold(0.0, f64::max);
-            if !(off <= 1e-6) {
+            if off.is_nan() || off > 1e-6 {
                 return wrong(format!("the columns of the loadings of mode {} are not orthonormal", d + 1));
             }
         }

@@ -166,7 +166,7 @@ impl Mixture {
     }
 
     /// Replaces weights and components: what an M-step returns.
-    pub(crate) fn from_step(&self, weights: Vec<f64>, components: Vec<Component>) -> Self {
+    pub(crate) fn with_parts(&self, weights: Vec<f64>, components: Vec<Component>) -> Self {
         Self { shape: self.shape.clone(), rank: self.rank.clone(), weights, components }
     }
 }

@@ -12,6 +12,7 @@ mod sampling;
 pub(crate) use canonical::fix_sign;
 pub use component::Component;
 pub use density::Density;
+pub(crate) use density::not_negative;
 pub use low_rank::LowRank;
 pub use mixture::{Criteria, Mixture};
 pub use sampling::Drawn;
@@ -20,6 +21,10 @@ use crate::error::{Error, Result};
 
 /// One rank per mode from what a user gives: one number for all modes or one per mode, each within its side.
 pub fn ranks_for(shape: &[usize], rank: &[usize]) -> Result<Vec<usize>> {
+    let size = shape.iter().try_fold(1usize, |size, &side| size.checked_mul(side));
+    if shape.is_empty() || size.is_none_or(|size| size == 0) {
+        return Err(Error::EmptyShape { shape: shape.to_vec() });
+    }
     let rank = match rank {
         [one] => vec![*one; shape.len()],
         each if each.len() == shape.len() => each.to_vec(),

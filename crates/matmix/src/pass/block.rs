@@ -1,17 +1,23 @@
 //! A block of samples, one per lane: packing, contraction and densities.
 
-use pulp::Simd;
+use pulp::{Simd, WithSimd};
 
 use super::contract::{Fibre, contract_fibre, contract_mode};
 use super::plan::{Plan, Step};
 use super::simd::Real;
+use super::transpose::MAX_TILE;
 use crate::data::Chunk;
+use crate::model::not_negative;
 
 /// Bytes of packed samples per block: they should stay in the second-level cache with what is made of them.
 const BLOCK_BYTES: usize = 256 << 10;
 
 /// Elements packed at a time, so that the lanes written stay in the first-level cache.
-const PACK_ELEMENTS: usize = 16;
+const PACK_ELEMENTS: usize = 64;
+
+/// A squared distance below this share of the squares it is the difference of has lost too many digits: components
+/// that lie far apart compared with their spread.
+const CANCELLED: f64 = 1e-3;
 
 /// The number of lanes of a block of samples with `sample_len` elements.
 pub(crate) fn lanes_for<T: Real>(sample_len: usize) -> usize {
@@ -35,32 +41,35 @@ impl<T: Real> Packed<T> {
     }
 
     /// Packs the samples of `chunk` (at most as many as there are lanes), scaled, less `reference`.
-    #[inline(always)]
-    pub(crate) fn fill(&mut self, chunk: Chunk<'_>, scale: f64, reference: &[T]) {
-        self.count = chunk.len() / reference.len();
-        if self.count < self.lanes {
-            self.x.fill(T::from_f64(0.0));
-        }
-        let scale = T::from_f64(scale);
-        match chunk {
-            Chunk::U8(x) => self.transpose(x, reference, |x, g| T::from_f64(f64::from(x)) * scale - g),
-            Chunk::F32(x) => self.transpose(x, reference, |x, g| T::from_f64(f64::from(x)) * scale - g),
-            Chunk::F64(x) => self.transpose(x, reference, |x, g| T::from_f64(x) * scale - g),
-        }
-        self.measure();
+    pub(crate) fn fill<S: Simd>(&mut self, simd: S, chunk: Chunk<'_>, scale: f64, reference: &[T]) {
+        simd.vectorize(Fill { packed: self, chunk, scale, reference });
     }
 
     #[inline(always)]
-    fn transpose<E: Copy>(&mut self, x: &[E], reference: &[T], centre: impl Fn(E, T) -> T) {
-        let (size, lanes) = (reference.len(), self.lanes);
-        for start in (0..size).step_by(PACK_ELEMENTS) {
-            let end = (start + PACK_ELEMENTS).min(size);
-            let to = &mut self.x[start * lanes..end * lanes];
-            for n in 0..self.count {
-                let from = &x[n * size + start..n * size + end];
-                for ((row, &e), &g) in to.chunks_exact_mut(lanes).zip(from).zip(&reference[start..end]) {
-                    row[n] = centre(e, g);
+    fn transpose<S: Simd, E: Copy>(&mut self, x: &[E], reference: &[T], centre: impl Fn(E, T) -> T) {
+        let (size, lanes, tile) = (reference.len(), self.lanes, T::TILE);
+        let whole = (self.count / tile * tile, size / tile * tile);
+        let mut rows = [[T::from_f64(0.0); MAX_TILE]; MAX_TILE];
+        for start in (0..whole.1).step_by(PACK_ELEMENTS) {
+            let end = (start + PACK_ELEMENTS).min(whole.1);
+            for n in (0..whole.0).step_by(tile) {
+                for i in (start..end).step_by(tile) {
+                    let g = &reference[i..i + tile];
+                    for (r, row) in rows[..tile].iter_mut().enumerate() {
+                        let from = &x[(n + r) * size + i..(n + r) * size + i + tile];
+                        for c in 0..tile {
+                            row[c] = centre(from[c], g[c]);
+                        }
+                    }
+                    T::transpose::<S>(&rows, &mut self.x[i * lanes + n..], lanes);
                 }
+            }
+        }
+        // What does not fill a tile: the last samples, and the last elements of all samples.
+        for n in 0..self.count {
+            let first = if n < whole.0 { whole.1 } else { 0 };
+            for i in first..size {
+                self.x[i * lanes + n] = centre(x[n * size + i], reference[i]);
             }
         }
     }
@@ -81,6 +90,46 @@ impl<T: Real> Packed<T> {
                 *norm += r.to_f64();
             }
         }
+    }
+}
+
+struct Fill<'a, T> {
+    packed: &'a mut Packed<T>,
+    chunk: Chunk<'a>,
+    scale: f64,
+    reference: &'a [T],
+}
+
+impl<T: Real> WithSimd for Fill<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Self { packed, chunk, scale, reference } = self;
+        packed.count = chunk.len() / reference.len();
+        if packed.count < packed.lanes {
+            packed.x.fill(T::from_f64(0.0));
+        }
+        let scale = T::from_f64(scale);
+        match chunk {
+            Chunk::U8(x) => {
+                packed.transpose::<S, _>(x, reference, |x, g| T::from_f64(f64::from(x)) * scale - g)
+            }
+            Chunk::F32(x) => {
+                packed.transpose::<S, _>(x, reference, |x, g| T::from_f64(f64::from(x)) * scale - g)
+            }
+            Chunk::F64(x) => packed.transpose::<S, _>(x, reference, |x, g| T::from_f64(x) * scale - g),
+        }
+        packed.measure();
+    }
+}
+
+impl<T: Real> Packed<T> {
+    /// ‖X − G − m‖² of one lane, difference by difference.
+    #[cold]
+    fn squared_distance(&self, lane: usize, m: &[T]) -> f64 {
+        let x = self.x.iter().skip(lane).step_by(self.lanes);
+        x.zip(m).map(|(&x, &m)| (x - m).to_f64()).map(|d| d * d).sum()
     }
 }
 
@@ -115,9 +164,13 @@ impl<T: Real> Block<T> {
     }
 
     /// The E-step on one block: contracts it with every component and evaluates the densities.
-    #[inline(always)]
     pub(crate) fn evaluate<S: Simd>(&mut self, simd: S, plan: &Plan<T>, chunk: Chunk<'_>, scale: f64) {
-        self.packed.fill(chunk, scale, &plan.reference);
+        simd.vectorize(Evaluate { block: self, plan, chunk, scale });
+    }
+
+    #[inline(always)]
+    fn evaluate_on<S: Simd>(&mut self, simd: S, plan: &Plan<T>, chunk: Chunk<'_>, scale: f64) {
+        self.packed.fill(simd, chunk, scale, &plan.reference);
         self.contract_first(simd, plan);
         let lanes = self.packed.lanes;
         for t in 1..plan.steps.len() {
@@ -161,7 +214,7 @@ impl<T: Real> Block<T> {
                         mean: &component.mean[o * n * after + m..],
                         mean_stride: after,
                     };
-                    contract_fibre(
+                    contract_fibre::<T, S, true>(
                         simd,
                         &fibre,
                         x,
@@ -199,10 +252,14 @@ impl<T: Real> Block<T> {
             let (distance, inner) = (&mut self.squared_distance[at.clone()], &self.inner[at.clone()]);
             let (density, error) = (&mut self.log_density[at.clone()], &mut self.squared_error[at]);
             for lane in 0..lanes {
-                let d = (self.packed.norms[lane] - 2.0 * inner[lane] + component.mean_norm).max(0.0);
+                let squares = self.packed.norms[lane] + component.mean_norm;
+                let mut d = squares - 2.0 * inner[lane];
+                if d < CANCELLED * squares {
+                    d = self.packed.squared_distance(lane, &component.mean);
+                }
                 distance[lane] = d;
                 density[lane] = component.density.log_density(d, explained[lane]);
-                error[lane] = (d - removed[lane]).max(0.0);
+                error[lane] = not_negative(d - removed[lane]);
             }
         }
     }
@@ -216,5 +273,21 @@ impl<T: Real> Block<T> {
         for ((out, j), y0) in out.iter_mut().zip(0..).zip(&plan.components[k].y0) {
             *out = y[j * lanes + lane].to_f64() - y0;
         }
+    }
+}
+
+struct Evaluate<'a, T> {
+    block: &'a mut Block<T>,
+    plan: &'a Plan<T>,
+    chunk: Chunk<'a>,
+    scale: f64,
+}
+
+impl<T: Real> WithSimd for Evaluate<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        self.block.evaluate_on(simd, self.plan, self.chunk, self.scale);
     }
 }

@@ -9,7 +9,7 @@
 //!
 //! A tile keeps up to 4 vectors of lanes × 4 columns of U in registers and walks along i.
 
-use pulp::Simd;
+use pulp::{Simd, WithSimd};
 
 use super::simd::Real;
 
@@ -28,9 +28,9 @@ pub(crate) struct Fibre<'a, T> {
 }
 
 /// Contracts one fibre. `x` and `out` begin at the fibre; their strides count vectors from i to i + 1 and from
-/// j to j + 1. If the fibre has a mean, Σ_i mean_i · x_i is added to `inner` lane by lane.
+/// j to j + 1. With MEAN, Σ_i mean_i · x_i is added to `inner` lane by lane.
 #[inline(always)]
-pub(crate) fn contract_fibre<T: Real, S: Simd>(
+pub(crate) fn contract_fibre<T: Real, S: Simd, const MEAN: bool>(
     simd: S,
     fibre: &Fibre<'_, T>,
     x: &[T::Vector<S>],
@@ -46,13 +46,13 @@ pub(crate) fn contract_fibre<T: Real, S: Simd>(
     while v < vectors {
         let left = vectors - v;
         if left >= 4 && widest == 4 {
-            lanes::<T, S, 4>(simd, fibre, &x[v..], x_stride, &mut out[v..], out_stride, v, inner);
+            lanes::<T, S, 4, MEAN>(simd, fibre, &x[v..], x_stride, &mut out[v..], out_stride, v, inner);
             v += 4;
         } else if left >= 2 {
-            lanes::<T, S, 2>(simd, fibre, &x[v..], x_stride, &mut out[v..], out_stride, v, inner);
+            lanes::<T, S, 2, MEAN>(simd, fibre, &x[v..], x_stride, &mut out[v..], out_stride, v, inner);
             v += 2;
         } else {
-            lanes::<T, S, 1>(simd, fibre, &x[v..], x_stride, &mut out[v..], out_stride, v, inner);
+            lanes::<T, S, 1, MEAN>(simd, fibre, &x[v..], x_stride, &mut out[v..], out_stride, v, inner);
             v += 1;
         }
     }
@@ -60,7 +60,7 @@ pub(crate) fn contract_fibre<T: Real, S: Simd>(
 
 /// All columns for V vectors of lanes.
 #[inline(always)]
-fn lanes<T: Real, S: Simd, const V: usize>(
+fn lanes<T: Real, S: Simd, const V: usize, const MEAN: bool>(
     simd: S,
     fibre: &Fibre<'_, T>,
     x: &[T::Vector<S>],
@@ -76,13 +76,13 @@ fn lanes<T: Real, S: Simd, const V: usize>(
     for t in 0..tiles {
         let width = (fibre.cols - j).div_ceil(tiles - t);
         let at = (j, out_stride);
-        let with_mean = t == 0 && !fibre.mean.is_empty();
+        // The mean goes along with the first tile.
         macro_rules! tiles {
             ($($width:literal),*) => {
-                match (width, with_mean) {
+                match (width, MEAN && t == 0) {
                     $(
                         ($width, false) => tile::<T, S, V, $width, false>(simd, fibre, x, x_stride, out, at, first, inner),
-                        ($width, true) => tile::<T, S, V, $width, true>(simd, fibre, x, x_stride, out, at, first, inner),
+                        ($width, true) => tile::<T, S, V, $width, MEAN>(simd, fibre, x, x_stride, out, at, first, inner),
                     )*
                     _ => unreachable!("a tile is at most {TILE_COLS} columns wide"),
                 }
@@ -139,34 +139,54 @@ fn tile<T: Real, S: Simd, const V: usize, const J: usize, const MEAN: bool>(
     }
 }
 
-/// Contracts the mode of side n of the block `x[before][n][after][lanes]` against `u` (n × cols): the same for
-/// every step of a contraction but the first.
+/// Contracts the mode of side n of the block `x[before][n][after][lanes]` against `u` (n × cols): every step of a
+/// contraction but the first.
 #[inline(always)]
 pub(crate) fn contract_mode<T: Real, S: Simd>(
     simd: S,
     x: &[T],
-    (before, n, after): (usize, usize, usize),
+    sides: (usize, usize, usize),
     u: &[T],
     cols: usize,
     lanes: usize,
     out: &mut [T],
 ) {
-    let x = T::vectors::<S>(x);
-    let out = T::vectors_mut::<S>(out);
-    let vectors = lanes * size_of::<T>() / size_of::<T::Vector<S>>();
-    let fibre = Fibre { u, n, cols, mean: &[], mean_stride: 0 };
-    for o in 0..before {
-        for m in 0..after {
-            contract_fibre(
-                simd,
-                &fibre,
-                &x[(o * n * after + m) * vectors..],
-                after * vectors,
-                &mut out[(o * cols * after + m) * vectors..],
-                after * vectors,
-                vectors,
-                &mut [],
-            );
+    // A function of its own: inlined wherever it is called, the tiles would take minutes to compile.
+    simd.vectorize(ContractMode { x, sides, u, cols, lanes, out });
+}
+
+struct ContractMode<'a, T> {
+    x: &'a [T],
+    sides: (usize, usize, usize),
+    u: &'a [T],
+    cols: usize,
+    lanes: usize,
+    out: &'a mut [T],
+}
+
+impl<T: Real> WithSimd for ContractMode<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { x, sides: (before, n, after), u, cols, lanes, out } = self;
+        let x = T::vectors::<S>(x);
+        let out = T::vectors_mut::<S>(out);
+        let vectors = lanes * size_of::<T>() / size_of::<T::Vector<S>>();
+        let fibre = Fibre { u, n, cols, mean: &[], mean_stride: 0 };
+        for o in 0..before {
+            for m in 0..after {
+                contract_fibre::<T, S, false>(
+                    simd,
+                    &fibre,
+                    &x[(o * n * after + m) * vectors..],
+                    after * vectors,
+                    &mut out[(o * cols * after + m) * vectors..],
+                    after * vectors,
+                    vectors,
+                    &mut [],
+                );
+            }
         }
     }
 }

@@ -8,6 +8,7 @@ use super::contract::contract_mode;
 use super::simd::{Path, Real};
 use crate::data::{Buffer, Chunk, Element, Samples};
 use crate::error::{Error, Result};
+use crate::model::not_negative;
 
 /// The nearest of the `centres` (each P numbers) for every sample; `reference` is near all of them.
 pub(crate) fn nearest(
@@ -45,11 +46,16 @@ fn run<R: Send + Copy>(
     path: Path,
     take: impl Fn(&[f64], &mut Vec<R>) + Sync + Send,
 ) -> Result<Vec<R>> {
-    if samples.element() == Element::F64 {
-        run_in::<f64, R>(samples, centres, reference, path, take)
-    } else {
-        run_in::<f32, R>(samples, centres, reference, path, take)
+    let apart = |c: &Vec<f64>| c.iter().zip(reference).map(|(c, g)| (c - g) * (c - g)).sum::<f64>();
+    let apart = centres.iter().map(apart).fold(0.0, f64::max) / samples.sample_len() as f64;
+    // Squares that leave the range of single precision, at either end, need double.
+    if samples.element() != Element::F64 && (1e-20..=1e20).contains(&apart) {
+        match run_in::<f32, R>(samples, centres, reference, path, &take) {
+            Err(Error::Overflow { .. }) => {}
+            other => return other,
+        }
     }
+    run_in::<f64, R>(samples, centres, reference, path, take)
 }
 
 fn run_in<T: Real, R: Send + Copy>(
@@ -93,7 +99,7 @@ fn run_in<T: Real, R: Send + Copy>(
             path.run(Distances { chunk, scale, reference, points, norms, packed, products, take });
             if !finite {
                 samples.check_finite(range.clone())?;
-                return Err(Error::Overflow { sample: range.start });
+                return Err(Error::Overflow { sample: samples.largest(range)? });
             }
             Ok(out)
         },
@@ -124,12 +130,12 @@ impl<T: Real, F: FnMut(&[f64])> WithSimd for Distances<'_, T, F> {
         let mut distances = vec![0.0; k];
         for start in (0..count).step_by(lanes) {
             let end = (start + lanes).min(count);
-            packed.fill(chunk.slice(start * size..end * size), scale, reference);
+            packed.fill(simd, chunk.slice(start * size..end * size), scale, reference);
             contract_mode(simd, &packed.x, (1, size, 1), points, k, lanes, products);
             for lane in 0..end - start {
                 for (j, (distance, norm)) in distances.iter_mut().zip(norms).enumerate() {
                     let inner = products[j * lanes + lane].to_f64();
-                    *distance = (packed.norms[lane] - 2.0 * inner + norm).max(0.0);
+                    *distance = not_negative(packed.norms[lane] - 2.0 * inner + norm);
                 }
                 take(&distances);
             }

@@ -56,15 +56,42 @@ fn run<T: Real>(model: &Mixture, samples: &Samples<'_>, mode: usize, path: Path)
                 scratch,
                 sums: &mut sums,
             });
-            if !(sums.log_likelihood.is_finite() && sums.squared_error.is_finite()) {
-                samples.check_finite(range.clone())?;
-                return Err(Error::Overflow { sample: range.start });
+            if sums.is_finite() {
+                return Ok(sums);
             }
-            Ok(sums)
+            samples.check_finite(range.clone())?;
+            in_double(model, samples, mode, path, chunk, range.start)
         },
         |sums| total.merge(&sums),
     )?;
     Ok(total)
+}
+
+/// A chunk whose squares left the range of single precision, once more in double; the error names the sample that is
+/// too large even for that.
+fn in_double(
+    model: &Mixture,
+    samples: &Samples<'_>,
+    mode: usize,
+    path: Path,
+    chunk: Chunk<'_>,
+    first: usize,
+) -> Result<Statistics> {
+    let plan = Plan::<f64>::new(model, mode);
+    let mut scratch = Scratch::new(&plan);
+    let mut run = |chunk: Chunk<'_>, first: usize| {
+        let mut sums = Statistics::zero(model, mode);
+        path.run(Accumulate { plan: &plan, samples, chunk, first, scratch: &mut scratch, sums: &mut sums });
+        sums
+    };
+    let sums = run(chunk, first);
+    if sums.is_finite() {
+        return Ok(sums);
+    }
+    let size = samples.sample_len();
+    let alone = |n: &usize| !run(chunk.slice(n * size..(n + 1) * size), first + n).is_finite();
+    let sample = first + (0..chunk.len() / size).find(alone).unwrap_or(0);
+    Err(Error::Overflow { sample })
 }
 
 /// What a thread reuses from chunk to chunk.
@@ -224,25 +251,20 @@ impl<T: Real> Scratch<T> {
         self.touched[k] = true;
         let size = plan.sample_len;
         let to = &mut self.sums[k * size..(k + 1) * size];
+        let reference = &plan.reference[..size];
         let gamma = T::from_f64(gamma);
-        let add = |to: &mut T, x: T, g: T| *to = *to + gamma * (x * scale - g);
+        // Plain loops: an iterator's `for_each` may be compiled apart, without the wide instructions.
+        macro_rules! add {
+            ($x:expr) => {
+                for i in 0..size {
+                    to[i] = to[i] + gamma * (T::from_f64(f64::from($x[i])) * scale - reference[i]);
+                }
+            };
+        }
         match raw {
-            Chunk::U8(x) => to
-                .iter_mut()
-                .zip(x)
-                .zip(&plan.reference)
-                .for_each(|((to, &x), &g)| add(to, T::from_f64(f64::from(x)), g)),
-            Chunk::F32(x) => to
-                .iter_mut()
-                .zip(x)
-                .zip(&plan.reference)
-                .for_each(|((to, &x), &g)| add(to, T::from_f64(f64::from(x)), g)),
-            Chunk::F64(x) => {
-                to.iter_mut()
-                    .zip(x)
-                    .zip(&plan.reference)
-                    .for_each(|((to, &x), &g)| add(to, T::from_f64(x), g));
-            }
+            Chunk::U8(x) => add!(x[..size]),
+            Chunk::F32(x) => add!(x[..size]),
+            Chunk::F64(x) => add!(x[..size]),
         }
     }
 

@@ -80,10 +80,18 @@ fn run<T: Real, R: Send>(
         |(block, buffer), range| {
             let chunk = samples.stored(range.clone(), buffer)?;
             let mut out = Inferred { range: range.clone(), ..Inferred::default() };
-            path.run(Infer { plan: &plan, chunk, scale: samples.scale(), cores, block, out: &mut out });
+            let scale = samples.scale();
+            path.run(Infer { plan: &plan, chunk, scale, cores, block, out: &mut out });
             if out.log_likelihood.iter().any(|l| !l.is_finite()) {
                 samples.check_finite(range.clone())?;
-                return Err(Error::Overflow { sample: range.start });
+                // Squares that left the range of single precision have room in double.
+                let plan = Plan::<f64>::new(model, cheapest_last(model.shape(), model.rank()));
+                let block = &mut Block::new(&plan);
+                out = Inferred { range: range.clone(), ..Inferred::default() };
+                path.run(Infer { plan: &plan, chunk, scale, cores, block, out: &mut out });
+            }
+            if let Some(n) = out.log_likelihood.iter().position(|l| !l.is_finite()) {
+                return Err(Error::Overflow { sample: range.start + n });
             }
             Ok(finish(out))
         },

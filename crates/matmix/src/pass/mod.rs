@@ -9,6 +9,7 @@
 //! | [`chunks`] | splitting a set into chunks, running them in parallel, adding in order |
 //! | [`simd`] | the instruction sets and the numbers the kernels run in |
 //! | [`contract`] | the kernel: one mode of a block of samples against a loading matrix |
+//! | [`transpose`] | how samples become lanes |
 //! | [`block`] | a block of samples: packing, contraction, densities |
 //! | [`plan`] | a model made ready for the blocks |
 //! | [`statistics`] | the sums of an EM pass |
@@ -21,11 +22,37 @@ pub(crate) mod distances;
 pub(crate) mod em;
 pub(crate) mod inference;
 pub(crate) mod moments;
+#[cfg(test)]
+mod oracle;
 pub(crate) mod plan;
 pub(crate) mod scatter;
 pub(crate) mod simd;
 pub(crate) mod statistics;
+pub(crate) mod transpose;
+
+use crate::data::Samples;
+use crate::error::{Error, Result};
+use crate::model::Mixture;
 
 pub use plan::Precision;
 pub use simd::Path as SimdPath;
 pub use statistics::{ComponentStatistics, Statistics};
+
+/// One pass of `model` over the samples with the sums that update `mode` (counted from 0).
+///
+/// The sums of parts of a set merge to the sums of the whole: what a cluster of machines would do with them.
+pub fn statistics(
+    model: &Mixture,
+    samples: &Samples<'_>,
+    mode: usize,
+    precision: Precision,
+) -> Result<Statistics> {
+    if mode >= model.shape().len() {
+        return Err(Error::Option {
+            option: "mode",
+            value: mode.to_string(),
+            expected: "less than the order of the samples",
+        });
+    }
+    em::em_pass(model, samples, mode, precision, SimdPath::best())
+}

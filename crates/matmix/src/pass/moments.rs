@@ -16,9 +16,15 @@ pub(crate) struct Moments {
 /// The moments of a set. Also where NaN and infinity are found before a fit begins.
 pub(crate) fn moments(samples: &Samples<'_>) -> Result<Moments> {
     let size = samples.sample_len();
-    // Sums of differences from one of the samples do not cancel the way sums of squares would.
-    let origin = samples.to_f64(0..1)?;
-    samples.check_finite(0..1)?;
+    // Sums of differences from one of the samples do not cancel the way sums of squares would; one that counts, so that
+    // it lies among the others.
+    let heavier = |a: usize, b: usize| if samples.weight(b) > samples.weight(a) { b } else { a };
+    let first = (1..samples.len()).fold(0, heavier);
+    let mut origin = samples.to_f64(first..first + 1)?;
+    if origin.iter().any(|x| !x.is_finite()) {
+        // The pass will find it, or one before it.
+        origin.fill(0.0);
+    }
     let (mut sum, mut squares, mut weight) = (vec![0.0; size], 0.0, 0.0);
     chunks::fold(
         samples,

@@ -19,11 +19,18 @@ pub(crate) fn scatter(
     mode: usize,
     path: Path,
 ) -> Result<Matrix> {
-    if samples.element() == Element::F64 {
-        run::<f64>(samples, mean, loadings, mode, path)
-    } else {
-        run::<f32>(samples, mean, loadings, mode, path)
+    if samples.element() != Element::F64 {
+        let scatter = match run::<f32>(samples, mean, loadings, mode, path) {
+            Err(Error::Overflow { .. }) => None,
+            other => Some(other?),
+        };
+        // Squares that leave the range of single precision, at either end, are done again.
+        let per_element = |s: &Matrix| s.trace() / (samples.total_weight() * samples.sample_len() as f64);
+        if let Some(scatter) = scatter.filter(|s| (1e-20..=1e20).contains(&per_element(s))) {
+            return Ok(scatter);
+        }
     }
+    run::<f64>(samples, mean, loadings, mode, path)
 }
 
 fn run<T: Real>(
@@ -76,7 +83,7 @@ fn run<T: Real>(
             });
             if (0..n).any(|i| !sum[i * n + i].is_finite()) {
                 samples.check_finite(range.clone())?;
-                return Err(Error::Overflow { sample: range.start });
+                return Err(Error::Overflow { sample: samples.largest(range)? });
             }
             Ok(sum)
         },
@@ -117,7 +124,7 @@ impl<T: Real> WithSimd for Scatter<'_, T> {
         let (count, lanes) = (chunk.len() / size, packed.lanes);
         for start in (0..count).step_by(lanes) {
             let end = (start + lanes).min(count);
-            packed.fill(chunk.slice(start * size..end * size), samples.scale(), &plan.reference);
+            packed.fill(simd, chunk.slice(start * size..end * size), samples.scale(), &plan.reference);
             if samples.weights().is_some() {
                 // A weight on both sides of Z Zᵀ is its root on Z.
                 for lane in 0..end - start {

@@ -103,6 +103,11 @@ impl Statistics {
         self.worst.truncate(WORST);
     }
 
+    /// Whether every density could be evaluated.
+    pub(crate) fn is_finite(&self) -> bool {
+        self.log_likelihood.is_finite() && self.squared_error.is_finite()
+    }
+
     /// The mean log-likelihood per sample.
     pub fn mean_log_likelihood(&self) -> f64 {
         self.log_likelihood / self.weight

@@ -1,0 +1,30 @@
+# make demo   sets everything up and shows what matmix does, on the embedded digits
+# make test   sets everything up and runs every test: Rust, Python, and the browser where one is installed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-rust test-browser lint bench clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+demo: ## fit, compare and look: the main job on the embedded digits
+	cargo run --quiet --release -p matmix-cli -- demo --output demo
+
+test: lint test-rust test-browser ## every test
+
+test-rust: ## unit, property, golden, snapshot and documentation tests
+	cargo test --workspace
+
+test-browser: ## the report in a real browser, where one is installed
+	tests/browser/run.sh
+
+lint: ## formatting and lints, without a single warning
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+
+bench: ## benchmarks of the kernels
+	cargo bench -p matmix
+
+clean: ## remove what was built
+	cargo clean
+	rm -rf demo out .venv

@@ -1,0 +1,58 @@
+//! One EM pass, the only place where time goes: `N × p×q, K, core` in the name of each benchmark.
+//!
+//! The data are made outside the timed part, with fixed seeds. Throughput is in useful multiply-adds: those of
+//! the contractions, N·K·(P·c + p·r·c), and nothing else.
+
+use std::hint::black_box;
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use matmix::pass::statistics;
+use matmix::{FitOptions, Mixture, Precision, Samples, Start, fit};
+
+/// A fitted model and data near it: K random patterns and noise.
+fn planted(n: usize, side: usize, k: usize, rank: usize) -> (Mixture, Vec<f32>) {
+    let mut state = 1u64;
+    let mut random = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 40) as f32 / 16_777_216.0
+    };
+    let patterns: Vec<Vec<f32>> = (0..k).map(|_| (0..side * side).map(|_| random()).collect()).collect();
+    let mut x = Vec::with_capacity(n * side * side);
+    for i in 0..n {
+        x.extend(patterns[i % k].iter().map(|p| p + random()));
+    }
+    let few = Samples::from_slice(&[side, side], &x[..side * side * n.min(20 * k)]).expect("whole samples");
+    let options = FitOptions {
+        components: k,
+        rank: vec![rank],
+        start: Start::KMeans,
+        max_iter: 2,
+        ..FitOptions::default()
+    };
+    let model = fit(&few, &options).expect("a fit of planted data").model;
+    (model, x)
+}
+
+fn passes(c: &mut Criterion) {
+    let mut group = c.benchmark_group("em_pass_f32");
+    group.sample_size(20);
+    for (n, side, k, rank) in [(6000, 28, 10, 4), (6000, 28, 1, 4), (1000, 64, 8, 8), (32, 512, 4, 16)] {
+        let (model, x) = planted(n, side, k, rank);
+        let samples = Samples::from_slice(&[side, side], &x).expect("whole samples");
+        let useful = n * k * (side * side * rank + side * rank * rank);
+        group.throughput(Throughput::Elements(useful as u64));
+        let name = format!("{n} × {side}×{side}, K={k}, {rank}×{rank}");
+        for mode in 0..2 {
+            let id = BenchmarkId::new(&name, format!("mode {}", mode + 1));
+            group.bench_function(id, |b| {
+                b.iter(|| statistics(black_box(&model), black_box(&samples), mode, Precision::Auto));
+            });
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, passes);
+criterion_main!(benches);

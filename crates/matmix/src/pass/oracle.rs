@@ -1,0 +1,189 @@
+//! Every instruction set against the equations, written out plainly in double precision.
+
+use super::em::em_pass;
+use super::scatter::scatter;
+use super::simd::Path;
+use super::{Precision, Statistics};
+use crate::data::Samples;
+use crate::linalg::{Matrix, project, sides_around};
+use crate::model::{Component, Mixture};
+
+/// Numbers between −1 and 1 that look random enough.
+fn number(i: usize) -> f64 {
+    ((i as f64 + 1.0) * 0.754_877_666).fract() * 2.0 - 1.0
+}
+
+fn mixture(shape: &[usize], rank: &[usize]) -> Mixture {
+    let size: usize = shape.iter().product();
+    let components = (0..2).map(|k| {
+        let mean = (0..size).map(|i| number(i + 1000 * k) + 0.3 * k as f64).collect();
+        let loadings = shape
+            .iter()
+            .zip(rank)
+            .enumerate()
+            .map(|(d, (&p, &r))| Matrix::from_fn(p, r, |i, j| number(17 * i + 101 * j + 7 * d + k)))
+            .collect();
+        Component::new(shape, mean, loadings, 0.5 + 0.2 * k as f64).unwrap()
+    });
+    Mixture::new(shape, vec![0.4, 0.6], components.collect()).unwrap()
+}
+
+/// The matrix with mode d as its rows.
+fn unfold(x: &[f64], shape: &[usize], d: usize) -> Matrix {
+    let (before, after) = sides_around(shape, d);
+    Matrix::from_fn(shape[d], before * after, |i, m| x[((m / after) * shape[d] + i) * after + m % after])
+}
+
+/// The sums of a pass, sample by sample.
+fn plain(model: &Mixture, x: &[f64], weights: &[f64], mode: usize) -> Statistics {
+    let mut sums = Statistics::zero(model, mode);
+    let (shape, rank, size) = (model.shape(), model.rank(), model.sample_len());
+    for (n, (x, &weight)) in x.chunks_exact(size).zip(weights).enumerate() {
+        let mut joint = Vec::new();
+        let mut parts = Vec::new();
+        for (component, pi) in model.components().iter().zip(model.weights()) {
+            let centred: Vec<f64> = x.iter().zip(component.mean()).map(|(x, m)| x - m).collect();
+            let y = project(&centred, shape, component.loadings(), None);
+            let (s, noise) = (component.core_variances(), component.noise_variance());
+            let q: Vec<f64> = y.iter().zip(&s).map(|(y, s)| y / (s + noise)).collect();
+            let distance: f64 = centred.iter().map(|c| c * c).sum();
+            let explained: f64 = y.iter().zip(&q).map(|(y, q)| y * q).sum();
+            let log_determinant: f64 =
+                s.iter().map(|s| (s + noise).ln()).sum::<f64>() + (size - s.len()) as f64 * noise.ln();
+            let two_pi = size as f64 * (2.0 * std::f64::consts::PI).ln();
+            joint.push(pi.ln() - 0.5 * (two_pi + log_determinant + (distance - explained) / noise));
+            let rebuilt = component.reconstruct(&q);
+            let error: f64 = x.iter().zip(&rebuilt).map(|(x, r)| (x - r) * (x - r)).sum();
+            parts.push((centred, q, distance, error));
+        }
+        let best = if joint[1] > joint[0] { 1 } else { 0 };
+        let likelihood = joint[best] + joint.iter().map(|j| (j - joint[best]).exp()).sum::<f64>().ln();
+        sums.n_samples += 1;
+        sums.weight += weight;
+        sums.log_likelihood += weight * likelihood;
+        sums.squared_error += weight * parts[best].3;
+        sums.note_likelihood(likelihood, n);
+        sums.components[best].assigned += 1;
+        for (k, (centred, q, distance, _)) in parts.iter().enumerate() {
+            let (component, to) = (&model.components()[k], &mut sums.components[k]);
+            let gamma = weight * (joint[k] - likelihood).exp();
+            to.weight += gamma;
+            to.squared_distance += gamma * distance;
+            to.mean_shift.iter_mut().zip(centred).for_each(|(t, c)| *t += gamma * c);
+            let partly: Vec<usize> =
+                (0..shape.len()).map(|e| if e == mode { shape[e] } else { rank[e] }).collect();
+            let z = unfold(&project(centred, shape, component.loadings(), Some(mode)), &partly, mode);
+            let q = unfold(q, rank, mode);
+            let w = component.other_variances(mode);
+            let qw = Matrix::from_fn(q.rows(), q.cols(), |i, m| q[(i, m)] * w[m]);
+            to.cross.add_scaled(gamma, &z.times_transpose(&q));
+            to.weighted_gram.add_scaled(gamma, &qw.times_transpose(&q));
+            to.gram.add_scaled(gamma, &q.times_transpose(&q));
+        }
+    }
+    sums
+}
+
+#[track_caller]
+fn assert_close(found: &[f64], expected: &[f64], tol: f64, what: &str) {
+    let scale = expected.iter().fold(1.0f64, |m, x| m.max(x.abs()));
+    for (a, b) in found.iter().zip(expected) {
+        assert!((a - b).abs() <= tol * scale, "{what}: {a} instead of {b}");
+    }
+}
+
+/// Orders 1 to 4; ranks 1 to 9, so that every width of a tile and every remainder is met; sides that fit no vector.
+const CASES: [(&[usize], &[usize]); 12] = [
+    (&[1], &[1]),
+    (&[7], &[3]),
+    (&[37], &[9]),
+    (&[9, 5], &[7, 1]),
+    (&[4, 11], &[2, 9]),
+    (&[13, 13], &[5, 6]),
+    (&[8, 8], &[8, 8]),
+    (&[3, 4, 5], &[3, 1, 4]),
+    (&[9, 2, 7], &[8, 2, 5]),
+    (&[1, 6, 1], &[1, 6, 1]),
+    (&[2, 3, 4, 3], &[1, 2, 3, 2]),
+    (&[9, 1, 2, 3], &[9, 1, 1, 2]),
+];
+
+#[test]
+fn every_instruction_set_computes_the_sums() {
+    for (shape, rank) in CASES {
+        let model = mixture(shape, rank);
+        // Not a multiple of any number of lanes.
+        let n = 45;
+        let x: Vec<f32> = (0..n * model.sample_len()).map(|i| (2.0 * number(3 * i + 5)) as f32).collect();
+        let wide: Vec<f64> = x.iter().map(|&x| f64::from(x)).collect();
+        let weights: Vec<f64> = (0..n).map(|i| 0.5 + (i % 3) as f64).collect();
+        let samples = Samples::from_slice(shape, &x).unwrap().with_weights(weights.clone()).unwrap();
+        for mode in 0..shape.len() {
+            let expected = plain(&model, &wide, &weights, mode);
+            for path in Path::available() {
+                for (precision, tol) in [(Precision::Single, 1e-5), (Precision::Double, 1e-12)] {
+                    let what = format!("{path:?} {precision:?} {shape:?} {rank:?} mode {mode}");
+                    let found = em_pass(&model, &samples, mode, precision, path).unwrap();
+                    assert_eq!((found.n_samples, found.weight), (expected.n_samples, expected.weight));
+                    assert_close(&[found.log_likelihood], &[expected.log_likelihood], tol, &what);
+                    assert_close(&[found.squared_error], &[expected.squared_error], tol, &what);
+                    for (a, b) in found.components.iter().zip(&expected.components) {
+                        assert_close(&[a.weight], &[b.weight], tol, &what);
+                        assert_close(&[a.squared_distance], &[b.squared_distance], tol, &what);
+                        assert_close(&a.mean_shift, &b.mean_shift, tol, &what);
+                        assert_close(a.cross.as_slice(), b.cross.as_slice(), tol, &what);
+                        assert_close(a.weighted_gram.as_slice(), b.weighted_gram.as_slice(), tol, &what);
+                        assert_close(a.gram.as_slice(), b.gram.as_slice(), tol, &what);
+                    }
+                    if precision == Precision::Double {
+                        assert_eq!(found.components[0].assigned, expected.components[0].assigned, "{what}");
+                        let places = |s: &Statistics| s.worst.iter().map(|w| w.1).collect::<Vec<_>>();
+                        assert_eq!(places(&found), places(&expected), "{what}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_instruction_set_computes_the_scatter() {
+    for (shape, rank) in CASES {
+        let size: usize = shape.iter().product();
+        let x: Vec<f64> = (0..45 * size).map(|i| number(5 * i + 2)).collect();
+        let mean: Vec<f64> = (0..size).map(|i| 0.1 * number(i)).collect();
+        let loadings: Vec<Matrix> = shape
+            .iter()
+            .zip(rank)
+            .map(|(&p, &r)| Matrix::from_fn(p, r, |i, j| number(i * 7 + j * 13)))
+            .collect();
+        // Every other mode is kept whole.
+        let given: Vec<Option<Matrix>> =
+            loadings.iter().enumerate().map(|(d, u)| (d % 2 == 0).then(|| u.clone())).collect();
+        let whole: Vec<Matrix> = given
+            .iter()
+            .zip(shape)
+            .map(|(u, &p)| u.clone().unwrap_or_else(|| Matrix::identity(p, p)))
+            .collect();
+        for mode in 0..shape.len() {
+            let mut expected = Matrix::zeros(shape[mode], shape[mode]);
+            let partly: Vec<usize> =
+                (0..shape.len()).map(|e| if e == mode { shape[e] } else { whole[e].cols() }).collect();
+            for x in x.chunks_exact(size) {
+                let centred: Vec<f64> = x.iter().zip(&mean).map(|(x, m)| x - m).collect();
+                let z = unfold(&project(&centred, shape, &whole, Some(mode)), &partly, mode);
+                expected.add_scaled(1.0, &z.times_transpose(&z));
+            }
+            let samples = Samples::from_slice(shape, &x).unwrap();
+            let narrow: Vec<f32> = x.iter().map(|&x| x as f32).collect();
+            let narrow = Samples::from_slice(shape, &narrow).unwrap();
+            for path in Path::available() {
+                let what = format!("{path:?} {shape:?} {rank:?} mode {mode}");
+                let found = scatter(&samples, &mean, &given, mode, path).unwrap();
+                assert_close(found.as_slice(), expected.as_slice(), 1e-12, &what);
+                let found = scatter(&narrow, &mean, &given, mode, path).unwrap();
+                assert_close(found.as_slice(), expected.as_slice(), 1e-5, &what);
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Small square transposes: how samples become lanes.
+//!
+//! Packing reads samples, whose elements are contiguous, and writes lanes, whose samples are. One number at a
+//! time that costs as much as the contraction of a component; a tile in registers costs a tenth of it.
+
+use std::any::TypeId;
+
+use pulp::Simd;
+
+/// Elements of a row of the largest tile.
+pub(crate) const MAX_TILE: usize = 8;
+
+/// A number type with a tile that is transposed in registers where the machine can.
+pub(crate) trait Transpose: Copy {
+    /// Rows and columns of a tile: a 32-byte vector of these.
+    const TILE: usize;
+
+    /// Writes `tile[r][c]` to `out[c · stride + r]`.
+    fn transpose<S: Simd>(tile: &[[Self; MAX_TILE]; MAX_TILE], out: &mut [Self], stride: usize);
+}
+
+/// The AVX instructions, if the kernel that is running was compiled for them.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn avx<S: Simd>() -> Option<pulp::x86::V3> {
+    let running = TypeId::of::<S>();
+    if running == TypeId::of::<pulp::x86::V3>() || running == TypeId::of::<pulp::x86::V4>() {
+        pulp::x86::V3::try_new()
+    } else {
+        None
+    }
+}
+
+#[inline(always)]
+fn one_by_one<T: Copy>(tile: &[[T; MAX_TILE]; MAX_TILE], size: usize, out: &mut [T], stride: usize) {
+    for c in 0..size {
+        for r in 0..size {
+            out[c * stride + r] = tile[r][c];
+        }
+    }
+}
+
+impl Transpose for f32 {
+    const TILE: usize = 8;
+
+    #[inline(always)]
+    fn transpose<S: Simd>(tile: &[[f32; MAX_TILE]; MAX_TILE], out: &mut [f32], stride: usize) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(simd) = avx::<S>() {
+            use std::arch::x86_64::__m256;
+            let a: [__m256; 8] = std::array::from_fn(|r| bytemuck::cast(tile[r]));
+            // Pairs, then quadruples within the halves of a vector, then the halves.
+            let low = |x, y| simd.avx._mm256_unpacklo_ps(x, y);
+            let high = |x, y| simd.avx._mm256_unpackhi_ps(x, y);
+            let b = [
+                low(a[0], a[1]),
+                high(a[0], a[1]),
+                low(a[2], a[3]),
+                high(a[2], a[3]),
+                low(a[4], a[5]),
+                high(a[4], a[5]),
+                low(a[6], a[7]),
+                high(a[6], a[7]),
+            ];
+            let first = |x, y| simd.avx._mm256_shuffle_ps::<0b01_00_01_00>(x, y);
+            let second = |x, y| simd.avx._mm256_shuffle_ps::<0b11_10_11_10>(x, y);
+            let c = [
+                first(b[0], b[2]),
+                second(b[0], b[2]),
+                first(b[1], b[3]),
+                second(b[1], b[3]),
+                first(b[4], b[6]),
+                second(b[4], b[6]),
+                first(b[5], b[7]),
+                second(b[5], b[7]),
+            ];
+            for i in 0..4 {
+                let d: [f32; 8] = bytemuck::cast(simd.avx._mm256_permute2f128_ps::<0x20>(c[i], c[i + 4]));
+                let e: [f32; 8] = bytemuck::cast(simd.avx._mm256_permute2f128_ps::<0x31>(c[i], c[i + 4]));
+                out[i * stride..i * stride + 8].copy_from_slice(&d);
+                out[(i + 4) * stride..(i + 4) * stride + 8].copy_from_slice(&e);
+            }
+            return;
+        }
+        one_by_one(tile, Self::TILE, out, stride);
+    }
+}
+
+impl Transpose for f64 {
+    const TILE: usize = 4;
+
+    #[inline(always)]
+    fn transpose<S: Simd>(tile: &[[f64; MAX_TILE]; MAX_TILE], out: &mut [f64], stride: usize) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(simd) = avx::<S>() {
+            use std::arch::x86_64::__m256d;
+            let a: [__m256d; 4] =
+                std::array::from_fn(|r| bytemuck::cast([tile[r][0], tile[r][1], tile[r][2], tile[r][3]]));
+            let b = [
+                simd.avx._mm256_unpacklo_pd(a[0], a[1]),
+                simd.avx._mm256_unpackhi_pd(a[0], a[1]),
+                simd.avx._mm256_unpacklo_pd(a[2], a[3]),
+                simd.avx._mm256_unpackhi_pd(a[2], a[3]),
+            ];
+            for i in 0..2 {
+                let d: [f64; 4] = bytemuck::cast(simd.avx._mm256_permute2f128_pd::<0x20>(b[i], b[i + 2]));
+                let e: [f64; 4] = bytemuck::cast(simd.avx._mm256_permute2f128_pd::<0x31>(b[i], b[i + 2]));
+                out[i * stride..i * stride + 4].copy_from_slice(&d);
+                out[(i + 2) * stride..(i + 2) * stride + 4].copy_from_slice(&e);
+            }
+            return;
+        }
+        one_by_one(tile, Self::TILE, out, stride);
+    }
+}

@@ -1,0 +1,438 @@
+//! The data contract between the library and the page: everything the report shows, as plain values.
+//!
+//! [`Content`] is written into the page as JSON. The template renders its text and tables, so that the report can be
+//! read without a script; `report.js` draws its pictures and charts. Positions (`typical`, `outliers`, …) point into
+//! [`StoredSamples`], never into the user's data; `index` there leads back to the data.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
+
+use crate::data::Labels;
+use crate::error::sides;
+use crate::recognize::Recognition;
+
+/// Everything one report shows.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Content {
+    /// The heading of the page.
+    pub title: String,
+    /// What was fitted to what, and how well.
+    pub summary: Summary,
+    /// What a careful reader should know before believing the figures; whole sentences.
+    pub warnings: Vec<String>,
+    /// How a sample becomes a picture.
+    pub view: View,
+    /// One entry per iteration.
+    pub history: Vec<Step>,
+    /// The components of the mixture.
+    pub components: Vec<Component>,
+    /// The samples that travel with the page.
+    pub samples: StoredSamples,
+    /// Positions of a spread of samples, from the best reconstructed to the worst.
+    pub reconstructions: Vec<usize>,
+    /// Positions of the least likely samples, the least likely first.
+    pub outliers: Vec<usize>,
+    /// The log-likelihoods of ALL samples, counted.
+    pub histogram: Histogram,
+    /// What the two axes of the map are.
+    pub map: Map,
+    /// Components against labels, where labels were given.
+    pub agreement: Option<Agreement>,
+    /// The recognition experiment, where it was asked for.
+    pub recognition: Option<Confusion>,
+}
+
+/// The head of the report.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Summary {
+    /// The name of the data: a file name, or what the caller says.
+    pub data: String,
+    /// The number of samples.
+    pub samples: usize,
+    /// The shape of one sample.
+    pub shape: Vec<usize>,
+    /// The element type the samples are stored in.
+    pub element: String,
+    /// The published name of the model, `mixB2DPPCA` say.
+    pub model: String,
+    /// K.
+    pub components: usize,
+    /// The ranks, one per mode.
+    pub ranks: Vec<usize>,
+    /// Numbers in the data over numbers in the model and the cores.
+    pub compression_ratio: f64,
+    /// The number of free parameters.
+    pub free_parameters: usize,
+    /// Σ ln p(X_n).
+    pub log_likelihood: f64,
+    /// e = √(Σ‖X − X̂‖²/N), the error of the paper.
+    pub reconstruction_error: f64,
+    /// √(Σ‖X − X̂‖²/Σ‖X‖²), between 0 and 1 for a useful model.
+    pub relative_error: f64,
+    /// Bayesian information criterion; smaller is better.
+    pub bic: f64,
+    /// Iterations of the fit, where known.
+    pub iterations: Option<usize>,
+    /// Why the fit stopped, in words, where known.
+    pub stop_reason: Option<String>,
+    /// The fit's wall time, where known.
+    pub seconds: Option<f64>,
+    /// The seed, where known.
+    pub seed: Option<u64>,
+    /// The version of matmix that wrote the report.
+    pub version: String,
+    /// Further facts: the metadata of the model file. Neither side is trusted.
+    pub metadata: Vec<(String, String)>,
+}
+
+/// One line of the summary table.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Fact {
+    /// What it is.
+    pub name: String,
+    /// Its value, as people read it.
+    pub value: String,
+}
+
+impl Summary {
+    /// The summary as lines of a table.
+    pub fn facts(&self) -> Vec<Fact> {
+        let unknown = || "not recorded".to_owned();
+        let cores = sides(&self.ranks);
+        let mut facts = vec![
+            ("Data", self.data.clone()),
+            ("Samples", format!("{} of {} ({})", grouped(self.samples), sides(&self.shape), self.element)),
+            ("Model", self.model.clone()),
+            ("Components (K)", self.components.to_string()),
+            ("Ranks", if self.ranks.len() == 1 { cores } else { format!("{cores} cores") }),
+            ("Compression", format!("{} : 1", short(self.compression_ratio))),
+            ("Free parameters", grouped(self.free_parameters)),
+            ("Log-likelihood", with_digits(self.log_likelihood)),
+            ("… per sample", with_digits(self.log_likelihood / self.samples.max(1) as f64)),
+            (
+                "Reconstruction error",
+                format!(
+                    "{} ({} % relative)",
+                    short(self.reconstruction_error),
+                    short(100.0 * self.relative_error)
+                ),
+            ),
+            ("BIC", with_digits(self.bic)),
+            ("Iterations", self.iterations.map_or_else(unknown, |i| i.to_string())),
+            ("Stopped because", self.stop_reason.clone().unwrap_or_else(unknown)),
+            ("Time", self.seconds.map_or_else(unknown, duration)),
+            ("Seed", self.seed.map_or_else(unknown, |s| s.to_string())),
+            ("Version", format!("matmix {}", self.version)),
+        ]
+        .into_iter()
+        .map(|(name, value)| Fact { name: name.to_owned(), value })
+        .collect::<Vec<_>>();
+        facts.extend(
+            self.metadata.iter().map(|(name, value)| Fact { name: name.clone(), value: value.clone() }),
+        );
+        facts
+    }
+}
+
+/// How a sample is laid out as a picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Order 1: a curve.
+    Curve,
+    /// Order 2: a picture.
+    Matrix,
+    /// Order 3 with three channels: a colour picture.
+    Colour,
+    /// Any other order: one picture per slice.
+    Slices,
+}
+
+/// How numbers become colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Colours {
+    /// Chosen from the data: bytes and numbers in 0..1 are images, negative values make it signed.
+    #[default]
+    Auto,
+    /// Black to white, for photographs and scans.
+    Grey,
+    /// A perceptual map from dark to light, for quantities.
+    Sequential,
+    /// A perceptual map with a neutral middle at zero, for signed quantities.
+    Diverging,
+}
+
+/// The name, unit and scale of one mode, or of the values.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Axis {
+    /// `frequency`, say.
+    pub name: String,
+    /// `Hz`, say.
+    pub unit: String,
+    /// The coordinate of the first entry.
+    pub start: f64,
+    /// The step from one entry to the next; 0 means that entries are just counted.
+    pub step: f64,
+}
+
+/// How a sample becomes a picture.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct View {
+    /// The layout.
+    pub kind: Kind,
+    /// The shape of the arrays of this page: the samples' shape, or smaller where blocks were averaged.
+    pub shape: Vec<usize>,
+    /// How many entries along each mode one entry of the page averages.
+    pub block: Vec<usize>,
+    /// The mode that runs down the picture (for a curve: along it).
+    pub row_mode: usize,
+    /// The mode that runs across the picture.
+    pub column_mode: usize,
+    /// How numbers become colours; never `Auto` in a finished page.
+    pub colours: Colours,
+    /// The value at the dark or negative end of the colours.
+    pub low: f64,
+    /// The value at the light or positive end.
+    pub high: f64,
+    /// One axis per mode, or none.
+    pub axes: Vec<Axis>,
+    /// What the values are.
+    pub value: Axis,
+}
+
+/// One iteration of the fit.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Step {
+    /// Counted from 1.
+    pub iteration: usize,
+    /// Mean log-likelihood of a sample.
+    pub log_likelihood: f64,
+    /// Reconstruction error e(t).
+    pub error: f64,
+}
+
+/// One component and what shows it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Component {
+    /// π_k.
+    pub weight: f64,
+    /// σ_k².
+    pub noise_variance: f64,
+    /// How many samples have this component as their most likely one.
+    pub samples: usize,
+    /// M_k in the page's shape.
+    pub mean: Floats,
+    /// U_k^(d), row-major (side of the page's shape × rank), one per mode.
+    pub loadings: Vec<Floats>,
+    /// The core entries that move the picture most, the strongest first.
+    pub entries: Vec<Entry>,
+    /// Positions of its most likely samples.
+    pub typical: Vec<usize>,
+    /// Positions of its least likely samples.
+    pub untypical: Vec<usize>,
+    /// What to know about it: re-seeded, noise at its floor.
+    pub notes: Vec<String>,
+}
+
+/// One core entry B_j and the picture l_i r_jᵀ that belongs to it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Entry {
+    /// Its index in each mode, counted from 0.
+    pub position: Vec<usize>,
+    /// s_j / Σ s: its share of the variance the loadings explain.
+    pub share: f64,
+}
+
+/// The samples that travel with the page, column by column.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct StoredSamples {
+    /// Where each is in the user's data, counted from 0.
+    pub index: Vec<usize>,
+    /// Its most likely component.
+    pub component: Vec<usize>,
+    /// The probability of that component.
+    pub responsibility: Floats,
+    /// Which of `label_names` it has; empty without labels.
+    pub label: Vec<usize>,
+    /// The labels as they were given. Not trusted.
+    pub label_names: Vec<String>,
+    /// ln p(X_n).
+    pub log_likelihood: Floats,
+    /// ‖X − X̂‖.
+    pub error: Floats,
+    /// ‖X − X̂‖ / ‖X‖.
+    pub relative_error: Floats,
+    /// The posterior mean of the core under that component, ρ numbers each.
+    pub core: Floats,
+    /// First coordinate on the map.
+    pub x: Floats,
+    /// Second coordinate on the map.
+    pub y: Floats,
+    /// How many of them, from the first, have their elements in `pixels`.
+    pub pictures: usize,
+    /// Their elements in the page's shape, each quantised to a byte between its `low` and its `high`.
+    pub pixels: Bytes,
+    /// The value of byte 0, one per picture.
+    pub low: Floats,
+    /// The value of byte 255, one per picture.
+    pub high: Floats,
+}
+
+/// Counts between edges.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Histogram {
+    /// The edges, one more than there are counts.
+    pub edges: Vec<f64>,
+    /// How many values are in each bin.
+    pub counts: Vec<usize>,
+}
+
+/// What the map shows.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Map {
+    /// How the two dimensions were made, a sentence.
+    pub method: String,
+    /// The shares of the variance the two axes hold.
+    pub explained: [f64; 2],
+}
+
+/// Components against labels.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Agreement {
+    /// The labels, one per column. Not trusted.
+    pub labels: Vec<String>,
+    /// How many samples of each component (row) have each label (column).
+    pub counts: Vec<Vec<usize>>,
+    /// Adjusted Rand index.
+    pub adjusted_rand_index: f64,
+    /// Normalised mutual information (arithmetic mean).
+    pub normalised_mutual_information: f64,
+}
+
+/// The confusion of a recognition experiment.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Confusion {
+    /// How the experiment was made, a sentence.
+    pub method: String,
+    /// The labels. Not trusted.
+    pub labels: Vec<String>,
+    /// How often the true label (row) was recognised as another (column).
+    pub counts: Vec<Vec<usize>>,
+}
+
+impl Confusion {
+    /// The outcome of a recognition with the names of its classes.
+    pub fn new(method: impl Into<String>, labels: &Labels, recognition: &Recognition) -> Self {
+        Self { method: method.into(), labels: labels.names.clone(), counts: recognition.confusion.clone() }
+    }
+
+    /// The share on the diagonal.
+    pub fn accuracy(&self) -> f64 {
+        let right: usize = self.counts.iter().enumerate().filter_map(|(i, row)| row.get(i)).sum();
+        let all: usize = self.counts.iter().flatten().sum();
+        right as f64 / all.max(1) as f64
+    }
+}
+
+/// Bytes as base64.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Bytes(String);
+
+impl Bytes {
+    /// Encodes the bytes.
+    pub fn new(bytes: &[u8]) -> Self {
+        Self(STANDARD.encode(bytes))
+    }
+}
+
+/// Numbers as base64 of little-endian single precision: four bytes each, and the same bits in the browser.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Floats(String);
+
+impl Floats {
+    /// Encodes the numbers.
+    pub fn new(numbers: impl IntoIterator<Item = f64>) -> Self {
+        let bytes: Vec<u8> = numbers.into_iter().flat_map(|x| (x as f32).to_le_bytes()).collect();
+        Self(STANDARD.encode(bytes))
+    }
+}
+
+/// `12 345`, with thin spaces.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push('\u{202f}');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Three significant digits at least, and no exponent where none is needed.
+fn short(number: f64) -> String {
+    if number == 0.0 || !number.is_finite() {
+        return number.to_string();
+    }
+    let magnitude = number.abs().log10().floor() as i32;
+    match magnitude {
+        -4..=2 => format!("{number:.*}", (2 - magnitude) as usize),
+        3..=8 => grouped_float(number, 0),
+        _ => format!("{number:.2e}"),
+    }
+}
+
+/// A log-likelihood: one digit after the point, grouped before it.
+fn with_digits(number: f64) -> String {
+    if number.abs() < 1e9 { grouped_float(number, 1) } else { format!("{number:.4e}") }
+}
+
+fn grouped_float(number: f64, decimals: usize) -> String {
+    let text = format!("{:.*}", decimals, number.abs());
+    let (whole, rest) = text.split_once('.').map_or((text.as_str(), ""), |(w, r)| (w, r));
+    let whole = whole.parse::<usize>().map_or_else(|_| whole.to_owned(), grouped);
+    let sign = if number < 0.0 { "−" } else { "" };
+    if rest.is_empty() { format!("{sign}{whole}") } else { format!("{sign}{whole}.{rest}") }
+}
+
+fn duration(seconds: f64) -> String {
+    if seconds < 1.0 {
+        format!("{:.0} ms", seconds * 1e3)
+    } else if seconds < 120.0 {
+        format!("{seconds:.1} s")
+    } else {
+        format!("{:.0} min {:.0} s", (seconds / 60.0).floor(), seconds % 60.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_like_numbers() {
+        assert_eq!(grouped(1234567), "1\u{202f}234\u{202f}567");
+        assert_eq!(short(0.012345), "0.0123");
+        assert_eq!(short(49.02), "49.0");
+        assert_eq!(with_digits(-264547.12), "−264\u{202f}547.1");
+        assert_eq!(duration(0.25), "250 ms");
+        assert_eq!(duration(125.0), "2 min 5 s");
+    }
+
+    #[test]
+    fn floats_keep_their_bits() {
+        let Floats(text) = Floats::new([1.0, -0.5]);
+        assert_eq!(STANDARD.decode(text).unwrap(), [0, 0, 128, 63, 0, 0, 0, 191]);
+    }
+
+    #[test]
+    fn the_accuracy_is_the_share_on_the_diagonal() {
+        let confusion = Confusion { counts: vec![vec![3, 1], vec![0, 4]], ..Confusion::default() };
+        assert_eq!(confusion.accuracy(), 7.0 / 8.0);
+    }
+}

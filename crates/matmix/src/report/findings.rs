@@ -1,0 +1,196 @@
+//! What the model says about every sample, and which samples are worth showing.
+
+use std::collections::HashMap;
+
+use super::content::Histogram;
+use crate::data::Samples;
+use crate::error::Result;
+use crate::model::Mixture;
+use crate::pass::inference::{Cores, infer};
+
+/// How many samples a strip of pictures shows.
+const STRIP: usize = 6;
+/// How many reconstructions and outliers are shown.
+const SPREAD: usize = 12;
+
+/// One number per sample, for all samples.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Findings {
+    /// ln p(X_n).
+    pub(crate) log_likelihood: Vec<f64>,
+    /// The most probable component.
+    pub(crate) component: Vec<usize>,
+    /// Its probability.
+    pub(crate) responsibility: Vec<f64>,
+    /// ln p(X_n|k) under it.
+    pub(crate) log_density: Vec<f64>,
+    /// ‖X − X̂‖² under it.
+    pub(crate) squared_error: Vec<f64>,
+    /// −Σ γ ln γ over all samples, weighted.
+    pub(crate) entropy: f64,
+}
+
+impl Findings {
+    /// One pass over the samples.
+    pub(crate) fn new(model: &Mixture, samples: &Samples<'_>) -> Result<Self> {
+        let count = model.n_components();
+        let mut all = Self::default();
+        infer(
+            model,
+            samples,
+            Cores::None,
+            8 * (2 * count + 3),
+            |chunk| chunk,
+            |chunk| {
+                for (i, n) in chunk.range.enumerate() {
+                    let (best, of) = (chunk.best[i], i * count..(i + 1) * count);
+                    let gamma = &chunk.responsibilities[of.clone()];
+                    let entropy: f64 = gamma.iter().filter(|&&g| g > 0.0).map(|g| -g * g.ln()).sum();
+                    all.entropy += samples.weight(n) * entropy;
+                    all.responsibility.push(gamma[best]);
+                    all.log_density.push(chunk.log_density[of][best]);
+                }
+                all.log_likelihood.extend(chunk.log_likelihood);
+                all.component.extend(chunk.best);
+                all.squared_error.extend(chunk.squared_error);
+            },
+        )?;
+        Ok(all)
+    }
+}
+
+/// The samples that travel with the page, as indices into the data, and who of them plays which part.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Cast {
+    /// Everybody: those with a part first.
+    pub(crate) index: Vec<usize>,
+    /// How many have a part; they must have pictures.
+    pub(crate) parts: usize,
+    /// Positions of the most likely samples of each component.
+    pub(crate) typical: Vec<Vec<usize>>,
+    /// Positions of the least likely samples of each component.
+    pub(crate) untypical: Vec<Vec<usize>>,
+    /// Positions from the best reconstructed to the worst.
+    pub(crate) spread: Vec<usize>,
+    /// Positions of the least likely samples of all.
+    pub(crate) outliers: Vec<usize>,
+}
+
+impl Cast {
+    /// Chooses who is shown; the rest of the map is an even selection of at most `points` in all.
+    pub(crate) fn new(findings: &Findings, relative_error: &[f64], components: usize, points: usize) -> Self {
+        let n = findings.component.len();
+        let mut members = vec![Vec::new(); components];
+        for (i, &k) in findings.component.iter().enumerate() {
+            members[k].push(i);
+        }
+        let mut cast = Self::default();
+        let mut position = HashMap::new();
+        for of in &mut members {
+            of.sort_by(|&a, &b| findings.log_density[b].total_cmp(&findings.log_density[a]));
+            // A sample is not both: a component of seven shows three of each.
+            let each = STRIP.min(of.len() / 2).max(usize::from(!of.is_empty()));
+            let typical = cast.take(&mut position, of.iter().take(each));
+            let untypical = cast.take(&mut position, of.iter().skip(each).rev().take(each));
+            cast.typical.push(typical);
+            cast.untypical.push(untypical);
+        }
+        let mut order: Vec<usize> = (0..n).collect();
+        order.sort_by(|&a, &b| relative_error[a].total_cmp(&relative_error[b]));
+        let shown = SPREAD.min(n);
+        let at = |i: usize| order[if shown == 1 { 0 } else { i * (n - 1) / (shown - 1) }];
+        let spread: Vec<usize> = (0..shown).map(at).collect();
+        cast.spread = cast.take(&mut position, spread.iter());
+        order.sort_by(|&a, &b| findings.log_likelihood[a].total_cmp(&findings.log_likelihood[b]));
+        cast.outliers = cast.take(&mut position, order.iter().take(SPREAD));
+        cast.parts = cast.index.len();
+        let room = points.saturating_sub(cast.parts).min(n);
+        let others: Vec<usize> = (0..n).filter(|i| !position.contains_key(i)).collect();
+        let room = room.min(others.len());
+        cast.index.extend((0..room).map(|i| others[i * others.len() / room]));
+        cast
+    }
+
+    /// The positions of these samples, which get one if they have none.
+    fn take<'a>(
+        &mut self,
+        position: &mut HashMap<usize, usize>,
+        samples: impl Iterator<Item = &'a usize>,
+    ) -> Vec<usize> {
+        samples
+            .map(|&n| {
+                *position.entry(n).or_insert_with(|| {
+                    self.index.push(n);
+                    self.index.len() - 1
+                })
+            })
+            .collect()
+    }
+}
+
+/// Forty bins from the least value to the largest.
+pub(crate) fn histogram(values: &[f64]) -> Histogram {
+    const BINS: usize = 40;
+    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    // Equal values are one bin around them.
+    let room = 0.5f64.max(1e-9 * low.abs());
+    let (low, high) = if high > low { (low, high) } else { (low - room, low + room) };
+    let mut counts = vec![0; BINS];
+    for &v in values {
+        let bin = ((v - low) / (high - low) * BINS as f64) as usize;
+        counts[bin.min(BINS - 1)] += 1;
+    }
+    let edges = (0..=BINS).map(|i| low + (high - low) * i as f64 / BINS as f64).collect();
+    Histogram { edges, counts }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn some(n: usize, components: usize) -> Findings {
+        Findings {
+            log_likelihood: (0..n).map(|i| ((i * 37) % 101) as f64).collect(),
+            component: (0..n).map(|i| i % components).collect(),
+            responsibility: vec![1.0; n],
+            log_density: (0..n).map(|i| ((i * 37) % 101) as f64).collect(),
+            squared_error: vec![1.0; n],
+            entropy: 0.0,
+        }
+    }
+
+    #[test]
+    fn everybody_is_there_once_and_the_worst_are_the_worst() {
+        let findings = some(100, 3);
+        let error: Vec<f64> = (0..100).map(f64::from).collect();
+        let cast = Cast::new(&findings, &error, 3, 3000);
+        let mut all = cast.index.clone();
+        all.sort_unstable();
+        assert_eq!(all, (0..100).collect::<Vec<_>>());
+        assert_eq!((cast.typical[0].len(), cast.untypical[2].len()), (6, 6));
+        assert_eq!(cast.index[cast.spread[0]], 0);
+        assert_eq!(cast.index[cast.spread[11]], 99);
+        assert_eq!(findings.log_likelihood[cast.index[cast.outliers[0]]], 0.0);
+        let best = cast.index[cast.typical[1][0]];
+        assert!(
+            (0..100).filter(|i| i % 3 == 1).all(|i| findings.log_density[i] <= findings.log_density[best])
+        );
+    }
+
+    #[test]
+    fn a_large_set_is_thinned_and_keeps_its_parts() {
+        let error = vec![1.0; 10_000];
+        let cast = Cast::new(&some(10_000, 2), &error, 2, 500);
+        assert_eq!(cast.index.len(), 500);
+        assert!(cast.parts <= 48);
+    }
+
+    #[test]
+    fn few_samples_and_empty_components_are_no_trouble() {
+        let cast = Cast::new(&some(1, 1), &[0.5], 3, 10);
+        assert_eq!((cast.index.clone(), cast.spread.clone()), (vec![0], vec![0]));
+        assert!(cast.typical[1].is_empty() && cast.untypical[0].is_empty());
+        assert_eq!(histogram(&[2.0, 2.0]).counts.iter().sum::<usize>(), 2);
+    }
+}

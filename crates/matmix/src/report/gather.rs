@@ -1,0 +1,362 @@
+//! Model and samples → content: the only part of the report that knows the model.
+
+use super::agreement::agreement;
+use super::content::{Bytes, Component, Content, Entry, Floats, Map, Step, StoredSamples, Summary};
+use super::findings::{Cast, Findings, histogram};
+use super::layout::{self, Blocks};
+use super::options::ReportOptions;
+use super::plane::leading_plane;
+use super::survey::survey;
+use crate::data::{Element, Labels, Samples};
+use crate::error::{Error, Result, sides};
+use crate::fit::{Event, History, StopReason};
+use crate::linalg::{Matrix, expand};
+use crate::model::Mixture;
+use crate::pass::inference::{Cores, infer};
+
+/// How many core entries of a component can be moved in the explorer.
+const ENTRIES: usize = 32;
+
+/// Everything the report of `model` on `samples` shows.
+pub fn gather(model: &Mixture, samples: &Samples<'_>, options: &ReportOptions) -> Result<Content> {
+    options.validate(samples)?;
+    if samples.shape() != model.shape() {
+        return Err(Error::ShapeMismatch {
+            expected: model.shape().to_vec(),
+            found: samples.shape().to_vec(),
+        });
+    }
+    let survey = survey(samples)?;
+    let findings = Findings::new(model, samples)?;
+    let relative = |n: usize| ratio(findings.squared_error[n], survey.squared_norm[n]).sqrt();
+    let relative_error: Vec<f64> = (0..samples.len()).map(relative).collect();
+    let cast = Cast::new(&findings, &relative_error, model.n_components(), options.points);
+
+    // The means are numbers of four bytes; pictures are one byte an element.
+    let pictures = cast.parts + 4 * model.n_components();
+    let (view, blocks) = layout::view(
+        samples.shape(),
+        samples.element(),
+        samples.scale(),
+        &survey,
+        options,
+        pictures,
+        options.picture_bytes,
+    );
+
+    let total = |of: &[f64]| -> f64 { of.iter().enumerate().map(|(n, v)| samples.weight(n) * v).sum() };
+    let log_likelihood = total(&findings.log_likelihood);
+    let squared_error = total(&findings.squared_error);
+    let criteria = model.criteria(log_likelihood, findings.entropy, samples.total_weight());
+    let (stored, map) = stored(
+        model,
+        samples,
+        &findings,
+        &relative_error,
+        &cast,
+        &blocks,
+        options.picture_bytes,
+        options.labels.as_ref(),
+    )?;
+    let history = options.history.as_ref();
+    let data = if options.data.is_empty() { "unnamed".to_owned() } else { options.data.clone() };
+    let summary = Summary {
+        samples: samples.len(),
+        shape: samples.shape().to_vec(),
+        element: samples.element().name().to_owned(),
+        model: if options.model.is_empty() { published_name(model) } else { options.model.clone() },
+        components: model.n_components(),
+        ranks: model.rank().to_vec(),
+        compression_ratio: model.sample_len() as f64 / model.core_len() as f64,
+        free_parameters: model.n_parameters(),
+        log_likelihood,
+        reconstruction_error: ratio(squared_error, samples.total_weight()).sqrt(),
+        relative_error: ratio(squared_error, total(&survey.squared_norm)).sqrt(),
+        bic: criteria.bic,
+        iterations: history.map(History::n_iterations),
+        stop_reason: history.and_then(|h| h.stop).map(|stop| in_words(stop).to_owned()),
+        seconds: history.map(|h| h.seconds),
+        seed: options.seed,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        metadata: metadata(options, &blocks, &stored),
+        data: data.clone(),
+    };
+    Ok(Content {
+        title: if options.title.is_empty() { data } else { options.title.clone() },
+        summary,
+        warnings: warnings(history),
+        history: history.map(steps).unwrap_or_default(),
+        components: (0..model.n_components())
+            .map(|k| component(model, k, &findings, &cast, &blocks, history))
+            .collect(),
+        samples: stored,
+        reconstructions: cast.spread,
+        outliers: cast.outliers,
+        histogram: histogram(&findings.log_likelihood),
+        map,
+        agreement: options
+            .labels
+            .as_ref()
+            .map(|labels| agreement(&findings.component, model.n_components(), labels)),
+        recognition: options.recognition.clone(),
+        view,
+    })
+}
+
+/// A quotient of two sums of squares; nothing of nothing is nothing.
+fn ratio(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part.max(0.0) / whole } else { 0.0 }
+}
+
+/// One pass over the chosen samples: cores, places on the map, and pictures as far as they fit.
+fn stored(
+    model: &Mixture,
+    samples: &Samples<'_>,
+    findings: &Findings,
+    relative_error: &[f64],
+    cast: &Cast,
+    blocks: &Blocks,
+    budget: usize,
+    labels: Option<&Labels>,
+) -> Result<(StoredSamples, Map)> {
+    const MAP_NUMBERS: usize = 8_000_000;
+    let chosen = samples.clone().select(&cast.index)?;
+    let coarse = Blocks::within(samples.shape(), None, chosen.len(), MAP_NUMBERS);
+    let reduced: Vec<_> = model.components().iter().map(|c| Reduced::new(c, &coarse)).collect();
+    let (components, core_len) = (model.n_components(), model.core_len());
+    let (mut cores, mut rows) = (Vec::new(), Vec::new());
+    infer(
+        model,
+        &chosen,
+        Cores::All,
+        8 * (components * (core_len + 2) + core_len + coarse.len()),
+        |chunk| {
+            let mut core = Vec::new();
+            let mut row = Vec::new();
+            for (i, &best) in chunk.best.iter().enumerate() {
+                let of = |k: usize| {
+                    let start = (i * components + k) * core_len;
+                    &chunk.cores[start..start + core_len]
+                };
+                core.extend_from_slice(of(best));
+                let mut sum = vec![0.0; coarse.len()];
+                for (k, part) in reduced.iter().enumerate() {
+                    let gamma = chunk.responsibilities[i * components + k];
+                    if gamma > 1e-6 {
+                        sum.iter_mut().zip(part.reconstruct(of(k))).for_each(|(s, x)| *s += gamma * x);
+                    }
+                }
+                row.extend(sum.iter().map(|&v| v as f32));
+            }
+            (core, row)
+        },
+        |(core, row): (Vec<f64>, Vec<f32>)| {
+            cores.extend(core);
+            rows.extend(row);
+        },
+    )?;
+    let plane = leading_plane(rows, coarse.len());
+    let pictures = (budget / blocks.len()).max(cast.parts).min(cast.index.len());
+    let (pixels, low, high) = quantised(&chosen, pictures, blocks)?;
+    let column = |of: &[f64]| Floats::new(cast.index.iter().map(|&n| of[n]));
+    let stored = StoredSamples {
+        component: cast.index.iter().map(|&n| findings.component[n]).collect(),
+        responsibility: column(&findings.responsibility),
+        label: labels.map(|l| cast.index.iter().map(|&n| l.index[n]).collect()).unwrap_or_default(),
+        label_names: labels.map(|l| l.names.clone()).unwrap_or_default(),
+        log_likelihood: column(&findings.log_likelihood),
+        error: Floats::new(cast.index.iter().map(|&n| findings.squared_error[n].max(0.0).sqrt())),
+        relative_error: column(relative_error),
+        core: Floats::new(cores),
+        x: Floats::new(plane.x),
+        y: Floats::new(plane.y),
+        pictures,
+        pixels: Bytes::new(&pixels),
+        low: Floats::new(low),
+        high: Floats::new(high),
+        index: cast.index.clone(),
+    };
+    let of_all = if stored.index.len() < samples.len() {
+        format!("{} of {} samples", stored.index.len(), samples.len())
+    } else {
+        "All samples".to_owned()
+    };
+    let method = format!(
+        "{of_all} on the first two principal components of their responsibility-weighted reconstructions."
+    );
+    Ok((stored, Map { method, explained: plane.explained }))
+}
+
+/// A component in the shape of smaller pictures.
+struct Reduced {
+    mean: Vec<f64>,
+    loadings: Vec<Matrix>,
+}
+
+impl Reduced {
+    fn new(component: &crate::model::Component, blocks: &Blocks) -> Self {
+        let loadings =
+            component.loadings().iter().enumerate().map(|(d, u)| blocks.reduce_rows(d, u)).collect();
+        Self { mean: blocks.reduce(component.mean()), loadings }
+    }
+
+    fn reconstruct(&self, core: &[f64]) -> Vec<f64> {
+        let mut x = expand(core, &self.loadings);
+        x.iter_mut().zip(&self.mean).for_each(|(x, m)| *x += m);
+        x
+    }
+}
+
+/// The first `count` samples as bytes, and the values of bytes 0 and 255 for each.
+///
+/// Images of bytes keep their bytes; anything else uses all 256 steps for the range of each sample.
+fn quantised(samples: &Samples<'_>, count: usize, blocks: &Blocks) -> Result<(Vec<u8>, Vec<f64>, Vec<f64>)> {
+    let exact = samples.element() == Element::U8 && samples.scale() > 0.0;
+    let mut pixels = Vec::with_capacity(count * blocks.len());
+    let (mut lows, mut highs) = (Vec::with_capacity(count), Vec::with_capacity(count));
+    for n in 0..count {
+        let x = blocks.reduce(&samples.to_f64(n..n + 1)?);
+        let (low, high) = if exact {
+            (0.0, 255.0 * samples.scale())
+        } else {
+            // In single precision, as the page will read them.
+            let low = x.iter().copied().fold(f64::INFINITY, f64::min);
+            let high = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            (f64::from(low as f32), f64::from(high as f32))
+        };
+        let step = if high > low { 255.0 / (high - low) } else { 0.0 };
+        pixels.extend(x.iter().map(|v| ((v - low) * step).round().clamp(0.0, 255.0) as u8));
+        lows.push(low);
+        highs.push(high);
+    }
+    Ok((pixels, lows, highs))
+}
+
+fn component(
+    model: &Mixture,
+    k: usize,
+    findings: &Findings,
+    cast: &Cast,
+    blocks: &Blocks,
+    history: Option<&History>,
+) -> Component {
+    let of = &model.components()[k];
+    let reduced = Reduced::new(of, blocks);
+    let variances = of.core_variances();
+    let total: f64 = variances.iter().sum();
+    let mut order: Vec<usize> = (0..variances.len()).collect();
+    order.sort_by(|&a, &b| variances[b].total_cmp(&variances[a]));
+    let entries = order
+        .iter()
+        .take(ENTRIES)
+        .map(|&flat| Entry { position: position(flat, model.rank()), share: ratio(variances[flat], total) })
+        .collect();
+    let notes = history
+        .map(|h| h.events.iter().filter(|e| concerns(e) == Some(k)).map(|e| sentence(e, "It")).collect())
+        .unwrap_or_default();
+    Component {
+        weight: model.weights()[k],
+        noise_variance: of.noise_variance(),
+        samples: findings.component.iter().filter(|&&c| c == k).count(),
+        mean: Floats::new(reduced.mean),
+        loadings: reduced.loadings.iter().map(|u| Floats::new(u.as_slice().iter().copied())).collect(),
+        entries,
+        typical: cast.typical[k].clone(),
+        untypical: cast.untypical[k].clone(),
+        notes,
+    }
+}
+
+/// The index in each mode of entry `flat` of a row-major core.
+fn position(mut flat: usize, rank: &[usize]) -> Vec<usize> {
+    let mut position = vec![0; rank.len()];
+    for (at, &r) in position.iter_mut().zip(rank).rev() {
+        *at = flat % r;
+        flat /= r;
+    }
+    position
+}
+
+fn steps(history: &History) -> Vec<Step> {
+    let errors = history.reconstruction_error.iter();
+    let pairs = history.log_likelihood.iter().zip(errors).enumerate();
+    // Infinities cannot be written as JSON numbers; a step without a figure is left out.
+    pairs
+        .filter(|(_, (l, e))| l.is_finite() && e.is_finite())
+        .map(|(iteration, (&log_likelihood, &error))| Step { iteration, log_likelihood, error })
+        .collect()
+}
+
+fn concerns(event: &Event) -> Option<usize> {
+    match event {
+        Event::Reseeded { component, .. }
+        | Event::Starved { component, .. }
+        | Event::NoiseAtFloor { component } => Some(*component),
+    }
+}
+
+/// What happened, with `who` as the subject; components are counted from 1 for people.
+fn sentence(event: &Event, who: &str) -> String {
+    match event {
+        Event::Reseeded { iteration, sample, .. } => format!(
+            "{who} explained next to nothing after iteration {iteration} and was begun anew at sample {sample}."
+        ),
+        Event::Starved { weight, .. } => {
+            format!("{who} has too few samples ({weight:.1}) to determine its loadings; they were held.")
+        }
+        Event::NoiseAtFloor { .. } => {
+            format!("{who} has its noise variance at the floor: its likelihood is not to be trusted.")
+        }
+    }
+}
+
+fn warnings(history: Option<&History>) -> Vec<String> {
+    let Some(history) = history else { return vec![] };
+    let stop = match history.stop {
+        Some(StopReason::MaxIterations) => Some(format!(
+            "The fit was still changing when it reached its limit of {} iterations; more iterations may improve it.",
+            history.n_iterations()
+        )),
+        Some(StopReason::Stopped) => Some("The fit was stopped before it converged.".to_owned()),
+        _ => None,
+    };
+    let events = history.events.iter().map(|event| match concerns(event) {
+        Some(k) => sentence(event, &format!("Component {}", k + 1)),
+        None => sentence(event, "A component"),
+    });
+    stop.into_iter().chain(events).collect()
+}
+
+fn in_words(stop: StopReason) -> &'static str {
+    match stop {
+        StopReason::Converged => "it converged",
+        StopReason::MaxIterations => "it reached its limit of iterations",
+        StopReason::Stopped => "it was asked to stop",
+    }
+}
+
+/// The name the literature has for a mixture of this order and size.
+fn published_name(model: &Mixture) -> String {
+    match (model.shape().len(), model.n_components()) {
+        (1, 1) => "PPCA",
+        (1, _) => "mixture of PPCA",
+        (2, 1) => "PSOPCA",
+        (2, _) => "mixB2DPPCA",
+        (_, 1) => "tensor PPCA",
+        _ => "mixture of multilinear PPCA",
+    }
+    .to_owned()
+}
+
+/// The caller's facts, and what the page had to leave out.
+fn metadata(options: &ReportOptions, blocks: &Blocks, stored: &StoredSamples) -> Vec<(String, String)> {
+    let mut facts = options.metadata.clone();
+    if !blocks.is_identity() {
+        facts.push(("Pictures".into(), format!("means of blocks of {}", sides(blocks.sides()))));
+    }
+    if stored.pictures < stored.index.len() {
+        let text = format!("for {} of the {} samples of the page", stored.pictures, stored.index.len());
+        facts.push(("Originals".into(), text));
+    }
+    facts
+}

@@ -1,0 +1,52 @@
+//! See the model: one self-contained HTML file that opens in any browser, from disk, offline.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`content`] | the data contract: everything a page shows |
+//! | `gather` | model and samples → content; with `survey`, `findings`, `layout`, `plane` and `agreement` |
+//! | `render` | content → page |
+//! | `template.html.j2`, `report.css`, `pictures.js`, `charts.js`, `report.js` | the page, embedded when built |
+//!
+//! ```
+//! use matmix::report::{ReportOptions, write_report};
+//! use matmix::{FitOptions, Samples, fit};
+//!
+//! let values: Vec<f64> = (0..20 * 12).map(|i| f64::from(i * i % 17) / 17.0).collect();
+//! let samples = Samples::from_vec(&[4, 3], values)?;
+//! let fitted = fit(&samples, &FitOptions { components: 2, rank: vec![1], ..FitOptions::default() })?;
+//! let options = ReportOptions { data: "numbers".into(), history: Some(fitted.history), ..Default::default() };
+//! let folder = tempfile::tempdir().unwrap();
+//! write_report(&fitted.model, &samples, &options, &folder.path().join("report.html"))?;
+//! # Ok::<(), matmix::Error>(())
+//! ```
+
+mod agreement;
+pub mod content;
+mod findings;
+mod gather;
+mod layout;
+mod options;
+mod plane;
+mod render;
+mod survey;
+
+use std::path::Path;
+
+pub use gather::gather;
+pub use options::ReportOptions;
+pub use render::page;
+
+use crate::data::{Samples, atomic};
+use crate::error::Result;
+use crate::model::Mixture;
+
+/// Writes the report of `model` on `samples` to `path`: one HTML file, whole or not at all.
+pub fn write_report(
+    model: &Mixture,
+    samples: &Samples<'_>,
+    options: &ReportOptions,
+    path: impl AsRef<Path>,
+) -> Result<()> {
+    let page = page(&gather(model, samples, options)?)?;
+    atomic::write_file(path.as_ref(), |file| file.write_all(page.as_bytes()))
+}

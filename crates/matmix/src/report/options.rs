@@ -1,0 +1,164 @@
+//! What a user can choose about a report.
+
+use super::content::{Axis, Colours, Confusion};
+use crate::data::{Labels, ModelFile, Samples};
+use crate::error::{Error, Result};
+use crate::fit::History;
+
+/// The options of a report. `..ReportOptions::default()` fills in the rest.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReportOptions {
+    /// The heading; empty means the name of the data.
+    pub title: String,
+    /// The name of the data: a file name, say.
+    pub data: String,
+    /// The published name of the model; empty means the one that follows from order and K.
+    pub model: String,
+    /// One label per sample, or none.
+    pub labels: Option<Labels>,
+    /// One axis per mode, or none: names, units and scales of what is not a photograph.
+    pub axes: Vec<Axis>,
+    /// What the values are.
+    pub value: Axis,
+    /// How numbers become colours.
+    pub colours: Colours,
+    /// Which modes, counted from 0, run down and across the pictures; for order 3 and more.
+    pub picture_modes: Option<(usize, usize)>,
+    /// What happened during the fit, where it is known.
+    pub history: Option<History>,
+    /// The seed of the fit, where it is known.
+    pub seed: Option<u64>,
+    /// Further facts for the summary: the metadata of the model file, say.
+    pub metadata: Vec<(String, String)>,
+    /// The confusion of a recognition experiment, to be shown with the labels.
+    pub recognition: Option<Confusion>,
+    /// The largest number of samples on the map.
+    pub points: usize,
+    /// The largest number of bytes of sample pictures.
+    pub picture_bytes: usize,
+}
+
+impl Default for ReportOptions {
+    fn default() -> Self {
+        Self {
+            title: String::new(),
+            data: String::new(),
+            model: String::new(),
+            labels: None,
+            axes: vec![],
+            value: Axis::default(),
+            colours: Colours::default(),
+            picture_modes: None,
+            history: None,
+            seed: None,
+            metadata: vec![],
+            recognition: None,
+            points: 3000,
+            picture_bytes: 2_400_000,
+        }
+    }
+}
+
+impl ReportOptions {
+    /// What a model file knows about its model: name, history, seed and the other options of the fit.
+    pub fn from_file(file: &ModelFile) -> Self {
+        let mut options = Self {
+            model: file.name.clone().unwrap_or_default(),
+            history: file.history.clone(),
+            ..Self::default()
+        };
+        for (name, value) in file.options.as_object().into_iter().flatten() {
+            match (name.as_str(), value.as_u64(), value.as_str()) {
+                ("seed", Some(seed), _) => options.seed = Some(seed),
+                // What the summary has anyway.
+                ("components" | "rank", ..) => {}
+                (_, _, Some(text)) => options.metadata.push((name.clone(), text.to_owned())),
+                _ if value.is_null() => {}
+                _ => options.metadata.push((name.clone(), value.to_string())),
+            }
+        }
+        options
+    }
+
+    /// Checks the options against the samples.
+    pub fn validate(&self, samples: &Samples<'_>) -> Result<()> {
+        let order = samples.order();
+        if let Some(labels) = &self.labels
+            && labels.index.len() != samples.len()
+        {
+            return Err(Error::Count { what: "labels", expected: samples.len(), found: labels.index.len() });
+        }
+        if let Some(labels) = &self.labels
+            && let Some(index) = labels.index.iter().find(|&&i| i >= labels.names.len())
+        {
+            return Err(Error::Option {
+                option: "labels",
+                value: format!("class {index} of {}", labels.names.len()),
+                expected: "indices of the class names",
+            });
+        }
+        if !self.axes.is_empty() && self.axes.len() != order {
+            return Err(Error::Option {
+                option: "axes",
+                value: format!("a list of {}", self.axes.len()),
+                expected: "one axis per mode, or none",
+            });
+        }
+        if let Some((down, across)) = self.picture_modes
+            && (down == across || down >= order || across >= order)
+        {
+            return Err(Error::Option {
+                option: "picture_modes",
+                value: format!("{down}, {across}"),
+                expected: "two different modes of the samples, counted from 0",
+            });
+        }
+        if self.points == 0 {
+            return Err(Error::Option { option: "points", value: "0".into(), expected: "at least 1" });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Model;
+    use crate::linalg::Matrix;
+    use crate::model::{Component, Mixture};
+
+    #[test]
+    fn what_does_not_fit_the_samples_is_refused() {
+        let samples = Samples::from_vec(&[2, 3], vec![0.0f64; 24]).unwrap();
+        let refused = |options: ReportOptions| options.validate(&samples).unwrap_err().to_string();
+        let three = Some(Labels::new(["a"; 3]));
+        assert_eq!(
+            refused(ReportOptions { labels: three, ..Default::default() }),
+            "3 labels for 4 samples; exactly one per sample is needed"
+        );
+        let axes = vec![Axis::default()];
+        assert!(refused(ReportOptions { axes, ..Default::default() }).contains("one axis per mode"));
+        let stray = Some(Labels { names: vec!["a".into()], index: vec![0, 0, 1, 0] });
+        assert!(refused(ReportOptions { labels: stray, ..Default::default() }).contains("class 1 of 1"));
+        let picture_modes = Some((0, 2));
+        assert!(
+            refused(ReportOptions { picture_modes, ..Default::default() }).contains("two different modes")
+        );
+        assert!(ReportOptions::default().validate(&samples).is_ok());
+    }
+
+    #[test]
+    fn a_model_file_tells_what_it_knows() {
+        let component =
+            Component::new(&[2], vec![0.0; 2], vec![Matrix::from_vec(2, 1, vec![1.0, 0.5])], 1.0).unwrap();
+        let model = Mixture::new(&[2], vec![1.0], vec![component]).unwrap();
+        let mut file = ModelFile::new(Model::Mixture(model));
+        file.name = Some("ppca".into());
+        file.options =
+            serde_json::json!({ "seed": 7, "start": "k-means", "rank": [1], "tol": 0.5, "x": null });
+        let options = ReportOptions::from_file(&file);
+        assert_eq!((options.model.as_str(), options.seed), ("ppca", Some(7)));
+        let facts = [("start", "k-means"), ("tol", "0.5")].map(|(a, b)| (a.to_owned(), b.to_owned()));
+        assert_eq!(options.metadata, facts);
+    }
+}

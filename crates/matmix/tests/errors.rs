@@ -1,0 +1,440 @@
+//! Every error can be provoked through the public interface, says what was wrong, where, and what would be right.
+//!
+//! A unit test beside `Error` fails when a variant is not named in this file. What a damaged file leads to is also in
+//! `fuzz_formats.rs` (data) and `model_file.rs` (models and checkpoints).
+
+#![allow(clippy::unwrap_used)]
+
+mod planted;
+
+use std::str::FromStr;
+
+use matmix::data::{Labels, npy, open};
+use matmix::pass::statistics;
+use matmix::{
+    Algorithm, Checkpoint, Component, Distance, Error, FitOptions, LowRank, LowRankOptions, Matrix, Mixture,
+    Model, ModelFile, Precision, Preset, Reconstruction, Samples, Start, fit, fit_low_rank,
+};
+use planted::{drawn, random_mixture};
+
+fn six() -> Samples<'static> {
+    Samples::from_vec(&[2, 3], (0..36).map(|i| f64::from(i * 7 % 11)).collect::<Vec<_>>()).unwrap()
+}
+
+#[track_caller]
+fn says(error: &Error, message: &str) {
+    assert_eq!(error.to_string(), message);
+}
+
+#[test]
+fn an_empty_set() {
+    assert_eq!(Samples::from_vec::<f64>(&[2], vec![]).unwrap_err(), Error::EmptySet);
+    let error = six().select(&[]).unwrap_err();
+    assert_eq!(error, Error::EmptySet);
+    says(&error, "the set has no samples; at least one is needed");
+}
+
+#[test]
+fn an_empty_shape() {
+    for shape in [vec![], vec![0], vec![3, 0], vec![usize::MAX, 2]] {
+        let error = Samples::from_vec(&shape, vec![1.0; 6]).unwrap_err();
+        assert_eq!(error, Error::EmptyShape { shape });
+    }
+    let expected = Error::EmptyShape { shape: vec![] };
+    assert_eq!(LowRank::new(&[], vec![0.0], vec![]).unwrap_err(), expected);
+    assert_eq!(Component::new(&[], vec![0.0], vec![], 1.0).unwrap_err(), expected);
+    let huge = [usize::MAX, 2];
+    let loadings = || vec![Matrix::identity(1, 1), Matrix::identity(2, 1)];
+    let expected = Error::EmptyShape { shape: huge.to_vec() };
+    assert_eq!(LowRank::new(&huge, vec![0.0], loadings()).unwrap_err(), expected);
+    assert_eq!(Component::new(&huge, vec![0.0], loadings(), 1.0).unwrap_err(), expected);
+    says(
+        &six().reshaped(&[3, 0]).unwrap_err(),
+        "a sample of shape 3×0 holds nothing; every side must be at least 1",
+    );
+    says(
+        &six().reshaped(&[]).unwrap_err(),
+        "a sample of shape () holds nothing; every side must be at least 1",
+    );
+}
+
+#[test]
+fn numbers_that_do_not_divide_into_samples() {
+    let error = Samples::from_vec(&[2, 3], vec![0u8; 8]).unwrap_err();
+    assert_eq!(error, Error::DataLength { shape: vec![2, 3], found: 8 });
+    says(&error, "8 numbers do not divide into samples of shape 2×3 (6 numbers each)");
+    assert_eq!(six().reshaped(&[4]).unwrap_err(), Error::DataLength { shape: vec![4], found: 6 });
+    let model = random_mixture(1, &[3, 2], &[2, 1], 1);
+    let error = model.inverse_transform(&[0.0; 5], &[0, 0]).unwrap_err();
+    assert_eq!(error, Error::DataLength { shape: vec![2, 1], found: 5 });
+    let low =
+        fit_low_rank(&six(), &LowRankOptions { rank: vec![1, 2], ..LowRankOptions::default() }).unwrap();
+    let error = low.model.inverse_transform(&[0.0; 3]).unwrap_err();
+    assert_eq!(error, Error::DataLength { shape: vec![1, 2], found: 3 });
+}
+
+/// Wherever samples are read, the first value that is not finite is named: which sample, which position.
+#[test]
+fn nan_and_infinity_are_named_with_their_place() {
+    let model = random_mixture(1, &[4, 3], &[2, 1], 2);
+    let low = fit_low_rank(&drawn(&model, 50, 2), &LowRankOptions::default()).unwrap().model;
+    // In the first chunk of 2,048, in the second, and both.
+    for (places, bad) in
+        [(&[3][..], f64::NAN), (&[4000][..], f64::INFINITY), (&[2300, 2100][..], f64::NEG_INFINITY)]
+    {
+        let mut doubles = model.sample(4100, 3).samples;
+        places.iter().for_each(|n| doubles[n * 12 + 7] = bad);
+        let singles: Vec<f32> = doubles.iter().map(|&x| x as f32).collect();
+        let first = *places.iter().min().unwrap();
+        for samples in
+            [Samples::from_vec(&[4, 3], doubles).unwrap(), Samples::from_vec(&[4, 3], singles).unwrap()]
+        {
+            let check = |what: &str, error: Error| match &error {
+                Error::NotFinite { sample, position, value } => {
+                    assert_eq!((*sample, &position[..]), (first, &[2, 1][..]), "{what}");
+                    assert!(value.to_bits() == bad.to_bits() || value.is_nan() && bad.is_nan());
+                    let message =
+                        format!("sample {first} holds {bad} at position [2, 1]; every value must be finite");
+                    assert_eq!(error.to_string(), message);
+                }
+                other => panic!("{what}: {other:?}"),
+            };
+            let two = FitOptions { components: 2, rank: vec![2, 1], ..FitOptions::default() };
+            for start in [Start::KMeans, Start::Random, Start::Model(Box::new(model.clone()))] {
+                check("fit", fit(&samples, &FitOptions { start, ..two.clone() }).unwrap_err());
+            }
+            let paper = FitOptions { algorithm: Algorithm::Paper, ..two };
+            check("paper", fit(&samples, &paper).unwrap_err());
+            check("low rank", fit_low_rank(&samples, &LowRankOptions::default()).unwrap_err());
+            check("statistics", statistics(&model, &samples, 0, Precision::Auto).unwrap_err());
+            check("score", model.score(&samples).unwrap_err());
+            check("assign", model.assign(&samples).unwrap_err());
+            check("project", model.project(&samples).unwrap_err());
+            check("transform", model.transform(&samples).unwrap_err());
+            check("reconstruct", model.reconstruct(&samples, Reconstruction::Weighted).unwrap_err());
+            check("evaluate", model.evaluate(&samples).unwrap_err());
+            check("low rank transform", low.transform(&samples).unwrap_err());
+            check("low rank errors", low.squared_errors(&samples).unwrap_err());
+        }
+    }
+    let nan = Samples::from_vec(&[2], vec![1.0, 2.0, f64::NAN, 3.0, 1.0, 0.0]).unwrap();
+    let error =
+        fit_low_rank(&nan, &LowRankOptions { rank: vec![1], ..LowRankOptions::default() }).unwrap_err();
+    says(&error, "sample 1 holds NaN at position [0]; every value must be finite");
+}
+
+#[test]
+fn values_too_large_to_be_squared() {
+    let model = random_mixture(1, &[4, 3], &[2, 1], 2);
+    let mut elements = model.sample(3000, 2).samples;
+    elements[2500 * 12 + 1] = 1e200;
+    let samples = Samples::from_vec(&[4, 3], elements).unwrap();
+    let expected = Error::Overflow { sample: 2500 };
+    assert_eq!(fit(&samples, &FitOptions { rank: vec![1], ..FitOptions::default() }).unwrap_err(), expected);
+    assert_eq!(fit_low_rank(&samples, &LowRankOptions::default()).unwrap_err(), expected);
+    assert_eq!(model.score(&samples).unwrap_err(), expected);
+    assert_eq!(statistics(&model, &samples, 0, Precision::Auto).unwrap_err(), expected);
+    says(&expected, "sample 2500 is too large to be squared in double precision; scale the data down");
+}
+
+#[test]
+fn samples_of_another_shape() {
+    let model = random_mixture(1, &[3, 2], &[1, 1], 1);
+    let error = model.score(&six()).unwrap_err();
+    assert_eq!(error, Error::ShapeMismatch { expected: vec![3, 2], found: vec![2, 3] });
+    says(&error, "the samples have shape 2×3, but 3×2 is needed here");
+    let is = |error: Error| assert!(matches!(error, Error::ShapeMismatch { .. }), "{error:?}");
+    is(model.transform(&six()).unwrap_err());
+    is(statistics(&model, &six(), 0, Precision::Auto).unwrap_err());
+    let start = Start::Model(Box::new(model));
+    is(fit(&six(), &FitOptions { start, rank: vec![1], ..FitOptions::default() }).unwrap_err());
+    let low = LowRank::new(&[6], vec![0.0; 6], vec![Matrix::identity(6, 2)]).unwrap();
+    is(low.transform(&six()).unwrap_err());
+}
+
+#[test]
+fn more_components_than_samples() {
+    let seven = FitOptions { components: 7, rank: vec![1], ..FitOptions::default() };
+    let error = fit(&six(), &seven).unwrap_err();
+    assert_eq!(error, Error::TooManyComponents { components: 7, samples: 6 });
+    says(&error, "7 components cannot be fitted to 6 samples (of positive weight); use at most 6");
+    let weighted = six().with_weights(vec![1.0, 0.0, 2.0, 0.0, 0.0, 1.0]).unwrap();
+    let error =
+        fit(&weighted, &FitOptions { components: 4, rank: vec![1], ..FitOptions::default() }).unwrap_err();
+    assert_eq!(error, Error::TooManyComponents { components: 4, samples: 3 });
+    // As many components as samples is a fit.
+    assert!(fit(&six(), &FitOptions { components: 6, rank: vec![1], ..FitOptions::default() }).is_ok());
+}
+
+#[test]
+fn ranks_that_do_not_fit() {
+    let try_rank = |rank: &[usize]| fit(&six(), &FitOptions { rank: rank.to_vec(), ..FitOptions::default() });
+    let error = try_rank(&[1, 1, 1]).unwrap_err();
+    assert_eq!(error, Error::RankCount { ranks: 3, order: 2 });
+    says(&error, "3 rank(s) given for samples of order 2; give one per mode, or a single one for all modes");
+    let error = try_rank(&[2, 4]).unwrap_err();
+    assert_eq!(error, Error::Rank { mode: 2, rank: 4, side: 3 });
+    says(&error, "rank 4 of mode 2 does not fit its side of 3; it must be between 1 and 3");
+    assert_eq!(try_rank(&[3]).unwrap_err(), Error::Rank { mode: 1, rank: 3, side: 2 });
+    assert_eq!(try_rank(&[0, 1]).unwrap_err(), Error::Rank { mode: 1, rank: 0, side: 2 });
+    let low = LowRankOptions { rank: vec![1, 9], ..LowRankOptions::default() };
+    assert_eq!(fit_low_rank(&six(), &low).unwrap_err(), Error::Rank { mode: 2, rank: 9, side: 3 });
+    let one = vec![Matrix::zeros(2, 1)];
+    let expected = Error::RankCount { ranks: 1, order: 2 };
+    assert_eq!(Component::new(&[2, 3], vec![0.0; 6], one.clone(), 1.0).unwrap_err(), expected);
+    assert_eq!(LowRank::new(&[2, 3], vec![0.0; 6], one).unwrap_err(), expected);
+}
+
+#[test]
+fn options_out_of_range() {
+    let name = |options: FitOptions| match fit(&six(), &FitOptions { rank: vec![1], ..options }).unwrap_err()
+    {
+        Error::Option { option, value, expected } => format!("{option} = {value}: {expected}"),
+        other => panic!("{other:?}"),
+    };
+    let default = FitOptions::default;
+    assert_eq!(name(FitOptions { components: 0, ..default() }), "components = 0: at least 1");
+    assert_eq!(name(FitOptions { n_init: 0, ..default() }), "n_init = 0: at least 1");
+    assert_eq!(name(FitOptions { threads: Some(0), ..default() }), "threads = 0: at least 1");
+    for tol in [-1.0, f64::NAN, f64::INFINITY] {
+        assert_eq!(
+            name(FitOptions { tol, ..default() }),
+            format!("tol = {tol}: a finite number of at least 0")
+        );
+    }
+    for noise_floor in [0.0, 1.0, -1e-3, f64::NAN] {
+        let expected = format!("noise_floor = {noise_floor}: between 0 and 1");
+        assert_eq!(name(FitOptions { noise_floor, ..default() }), expected);
+    }
+    let checkpoint = Some(Checkpoint { path: "never-written".into(), every: 0, resume: false });
+    assert_eq!(name(FitOptions { checkpoint, ..default() }), "checkpoint.every = 0: at least 1");
+    let two = Start::Model(Box::new(random_mixture(1, &[2, 3], &[1, 1], 2)));
+    let expected = "start = a model of 2 components: a model of as many components";
+    assert_eq!(name(FitOptions { start: two, ..default() }), expected);
+    let wide = Start::Model(Box::new(random_mixture(1, &[2, 3], &[1, 2], 1)));
+    assert_eq!(
+        name(FitOptions { start: wide, ..default() }),
+        "start = a model of rank 1×2: a model of the same rank"
+    );
+
+    let is = |error: Error, name: &str| {
+        assert!(matches!(&error, Error::Option { option, .. } if *option == name), "{error:?}");
+    };
+    is(fit_low_rank(&six(), &LowRankOptions { tol: -1.0, ..LowRankOptions::default() }).unwrap_err(), "tol");
+    is(Distance::from_str("euclid").unwrap_err(), "distance");
+    for factor in [0.0, f64::NAN, f64::NEG_INFINITY] {
+        is(six().scaled(factor).unwrap_err(), "scale");
+    }
+    is(six().scaled(1e-200).unwrap().scaled(1e-200).unwrap_err(), "scale");
+    is(six().scaled(1e200).unwrap().scaled(1e200).unwrap_err(), "scale");
+    let model = random_mixture(1, &[2, 3], &[1, 1], 2);
+    is(model.component(2).unwrap_err(), "component");
+    is(model.covariance(2).unwrap_err(), "component");
+    is(model.inverse_transform(&[0.0], &[5]).unwrap_err(), "component");
+    is(model.permuted(&[0, 0]).unwrap_err(), "order");
+    is(statistics(&model, &six(), 2, Precision::Auto).unwrap_err(), "mode");
+    let error = six().scaled(0.0).unwrap_err();
+    says(&error, "option `scale` is 0; it must be a finite number other than 0");
+}
+
+#[test]
+fn counts_that_differ() {
+    let error = six().with_weights(vec![1.0; 5]).unwrap_err();
+    assert_eq!(error, Error::Count { what: "sample weights", expected: 6, found: 5 });
+    says(&error, "5 sample weights for 6 samples; exactly one per sample is needed");
+    assert_eq!(
+        Labels::new(["a", "b"]).check_count(3).unwrap_err(),
+        Error::Count { what: "labels", expected: 3, found: 2 }
+    );
+    let model = random_mixture(1, &[2, 3], &[1, 1], 1);
+    assert_eq!(
+        model.inverse_transform(&[0.0; 3], &[0, 0]).unwrap_err(),
+        Error::Count { what: "cores", expected: 2, found: 3 }
+    );
+}
+
+#[test]
+fn weights_that_are_none() {
+    for value in [-1.0, f64::INFINITY] {
+        let error = six().with_weights(vec![1.0, 1.0, value, 1.0, 1.0, 1.0]).unwrap_err();
+        assert_eq!(error, Error::Weight { sample: 2, value });
+        let message = format!("the weight of sample 2 is {value}; weights must be finite and not negative");
+        says(&error, &message);
+    }
+    let nan = six().with_weights(vec![f64::NAN; 6]).unwrap_err();
+    assert!(matches!(nan, Error::Weight { sample: 0, value } if value.is_nan()));
+    let error = six().with_weights(vec![0.0; 6]).unwrap_err();
+    assert_eq!(error, Error::ZeroWeights);
+    says(&error, "all sample weights are zero; at least one must be positive");
+    let some = six().with_weights(vec![0.0, 0.0, 1.0, 1.0, 1.0, 1.0]).unwrap();
+    assert_eq!(some.select(&[0, 1]).unwrap_err(), Error::ZeroWeights);
+}
+
+#[test]
+fn an_index_beyond_the_end() {
+    let error = six().select(&[0, 6]).unwrap_err();
+    assert_eq!(error, Error::Index { index: 6, len: 6 });
+    says(&error, "sample 6 was asked for, but the set has 6 (0 to 5)");
+    assert_eq!(Labels::new(["a"]).select(&[1]).unwrap_err(), Error::Index { index: 1, len: 1 });
+}
+
+#[test]
+fn samples_of_another_order() {
+    let cube = six().reshaped(&[2, 3, 1]).unwrap();
+    let error = fit(&cube, &FitOptions { algorithm: Algorithm::Paper, ..FitOptions::default() }).unwrap_err();
+    assert_eq!(error, Error::Order { what: "the paper's algorithm", expected: 2, found: 3 });
+    says(&error, "the paper's algorithm needs samples of order 2, but these have order 3");
+    let vectors = six().reshaped(&[6]).unwrap();
+    assert!(matches!(vectors.rows().unwrap_err(), Error::Order { expected: 2, found: 1, .. }));
+    assert!(matches!(Preset::Glram.view(&cube).unwrap_err(), Error::Order { what: "glram", .. }));
+}
+
+#[test]
+fn parameters_that_are_no_model() {
+    let loadings = || vec![Matrix::from_fn(2, 1, |i, _| 1.0 + i as f64), Matrix::identity(3, 2)];
+    let problem = |error: Error| match error {
+        Error::Model { problem } => problem,
+        other => panic!("{other:?}"),
+    };
+    let component = |mean: Vec<f64>, loadings: Vec<Matrix>, noise: f64| {
+        problem(Component::new(&[2, 3], mean, loadings, noise).unwrap_err())
+    };
+    assert_eq!(component(vec![0.0; 5], loadings(), 1.0), "a mean has 5 numbers; shape 2×3 needs 6");
+    let mut mean = vec![0.0; 6];
+    mean[4] = f64::NAN;
+    assert_eq!(component(mean, loadings(), 1.0), "a mean holds NaN at position 4");
+    for noise in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        let expected = format!("a noise variance is {noise}; it must be positive");
+        assert_eq!(component(vec![0.0; 6], loadings(), noise), expected);
+    }
+    let tall = vec![Matrix::zeros(3, 1), Matrix::identity(3, 2)];
+    assert_eq!(component(vec![0.0; 6], tall, 1.0), "the loadings of mode 1 have 3 rows instead of 2");
+    let mut infinite = loadings();
+    infinite[1][(2, 1)] = f64::INFINITY;
+    assert_eq!(component(vec![0.0; 6], infinite, 1.0), "the loadings of mode 2 hold NaN or infinity");
+
+    let one = Component::new(&[2, 3], vec![0.0; 6], loadings(), 1.0).unwrap();
+    let other =
+        Component::new(&[2, 3], vec![0.0; 6], vec![Matrix::identity(2, 2), Matrix::identity(3, 2)], 1.0);
+    let mixture = |weights: &[f64], components: Vec<Component>| {
+        problem(Mixture::new(&[2, 3], weights.to_vec(), components).unwrap_err())
+    };
+    assert_eq!(mixture(&[], vec![]), "it has no components");
+    assert_eq!(mixture(&[1.0], vec![one.clone(), one.clone()]), "1 weights for 2 components");
+    let differ = "its components differ in shape or rank";
+    assert_eq!(mixture(&[0.5, 0.5], vec![one.clone(), other.unwrap()]), differ);
+    for weight in [-0.5, f64::NAN] {
+        let expected = format!("a component weight is {weight}; weights must be finite and not negative");
+        assert_eq!(mixture(&[0.5, weight], vec![one.clone(), one.clone()]), expected);
+    }
+    assert_eq!(mixture(&[0.0], vec![one.clone()]), "its component weights sum to nothing");
+    assert_eq!(
+        mixture(&[f64::MAX, f64::MAX], vec![one.clone(), one]),
+        "its component weights sum to nothing"
+    );
+
+    let low = |mean: Vec<f64>, u: Matrix| problem(LowRank::new(&[3], mean, vec![u]).unwrap_err());
+    let identity = || Matrix::identity(3, 2);
+    assert_eq!(low(vec![0.0; 2], identity()), "the mean has 2 numbers; shape 3 needs 3");
+    assert_eq!(low(vec![f64::NAN; 3], identity()), "the mean holds NaN or infinity");
+    let oblique = "the columns of the loadings of mode 1 are not orthonormal";
+    assert_eq!(low(vec![0.0; 3], Matrix::from_fn(3, 2, |_, _| 1.0)), oblique);
+    let nan = "the loadings of mode 1 hold NaN or infinity";
+    assert_eq!(low(vec![0.0; 3], Matrix::from_fn(3, 2, |_, _| f64::NAN)), nan);
+    assert_eq!(low(vec![0.0; 3], Matrix::identity(2, 2)), "the loadings of mode 1 have 2 rows instead of 3");
+    let error = Mixture::new(&[2, 3], vec![], vec![]).unwrap_err();
+    says(&error, "these parameters are not a model: it has no components");
+}
+
+#[test]
+fn a_preset_nobody_published() {
+    let error = Preset::from_str("pcca").unwrap_err();
+    assert_eq!(error, Error::UnknownPreset { name: "pcca".into() });
+    let choices = "pca, 2dpca, glram, mpca, ppca, psopca, mixppca, mp2dpca, mixb2dppca";
+    says(&error, &format!("there is no model named `pcca`; choose one of {choices}"));
+    for preset in Preset::ALL {
+        assert_eq!(Preset::from_str(&preset.to_string().to_uppercase()).unwrap(), preset);
+    }
+}
+
+#[test]
+fn a_covariance_too_large_to_hold() {
+    let error = random_mixture(1, &[100, 100], &[1, 1], 1).covariance(0).unwrap_err();
+    assert_eq!(error, Error::TooLarge { size: 10_000, limit: 8192 });
+    says(&error, "a dense covariance of 10000×10000 was asked for; the limit is 8192×8192");
+    let wide = Samples::from_vec(&[16_385, 1], vec![1.0; 2 * 16_385]).unwrap();
+    let error =
+        fit_low_rank(&wide, &LowRankOptions { rank: vec![1], ..LowRankOptions::default() }).unwrap_err();
+    assert_eq!(error, Error::TooLarge { size: 16_385, limit: 16_384 });
+}
+
+#[test]
+fn files_the_system_refuses() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("missing.npy");
+    let refused = |error: Error, action: &str| match &error {
+        Error::Io { path, action: found, .. } => {
+            assert_eq!(*found, action, "{error}");
+            assert!(error.to_string().starts_with(&format!("{}: cannot {action}: ", path.display())));
+        }
+        other => panic!("{other:?}"),
+    };
+    refused(Samples::from_npy(&missing).unwrap_err(), "open");
+    refused(Samples::from_npy(folder.path()).unwrap_err(), "open");
+    refused(ModelFile::load(&missing).unwrap_err(), "open");
+    refused(open(&missing.display().to_string(), &Default::default()).unwrap_err(), "open");
+    let model = Model::Mixture(random_mixture(1, &[2], &[1], 1));
+    refused(ModelFile::new(model).save(folder.path().join("no/such/folder/model")).unwrap_err(), "write");
+    let path = folder.path().join("no/such/folder/checkpoint");
+    let checkpoint = Some(Checkpoint { path, every: 1, resume: true });
+    refused(
+        fit(&six(), &FitOptions { checkpoint, rank: vec![1], ..FitOptions::default() }).unwrap_err(),
+        "write",
+    );
+}
+
+#[test]
+fn files_that_are_not_what_they_should_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.npy");
+    npy::write_array(&path, &[6, 2, 3], &[1.0f32; 36]).unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    let problem = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        match Samples::from_npy(&path).unwrap_err() {
+            Error::Format { path: found, format, problem } => {
+                assert_eq!((found.as_path(), format), (path.as_path(), ".npy file"));
+                problem
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    let is = |problem: String, expected: &str| assert!(problem.contains(expected), "{problem}");
+    is(problem(b"anything at all"), "it does not begin with \\x93NUMPY");
+    is(problem(&whole[..20]), "but the file ends before");
+    is(
+        problem(&whole[..whole.len() - 1]),
+        "6×2×3 of <f4 needs 144 bytes of data, but 143 are there; the file is cut short",
+    );
+    let replaced = |from: &str, to: &str| {
+        let at = whole.windows(from.len()).position(|w| w == from.as_bytes()).unwrap();
+        let mut bytes = whole.clone();
+        bytes.splice(at..at + from.len(), to.bytes());
+        bytes
+    };
+    is(problem(&replaced("<f4", "<c8")), "its elements are `<c8`; real numbers are needed");
+    is(problem(&replaced("(6, 2, 3,)", "(6, 2,-3,)")), "the axis `-3` in its header is no size");
+    is(problem(&replaced("False", "Maybe")), "does not say whether the order is Fortran's");
+    is(problem(&replaced("(6, 2, 3,)", "(36,     )")), "samples need at least two axes");
+    is(problem(&replaced("\x01\0", "\x09\0")), "its version is 9; 1 to 3 are known");
+    std::fs::write(&path, "anything at all").unwrap();
+    let error = Samples::from_npy(&path).unwrap_err();
+    assert!(error.to_string().starts_with(&format!("{}: not a readable .npy file: ", path.display())));
+}
+
+#[test]
+fn data_that_is_not_what_was_asked_for() {
+    let error = open("demo:faces", &Default::default()).unwrap_err();
+    assert!(matches!(&error, Error::Data { .. }), "{error:?}");
+    says(&error, "demo:faces: there is no such embedded data; there is demo:mnist");
+}

@@ -1,0 +1,454 @@
+//! The model file keeps every bit, is the same for the same model, and a damaged one is an error, never a panic and
+//! never an allocation the file does not explain.
+
+#![allow(clippy::unwrap_used)]
+
+mod planted;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use matmix::{
+    Algorithm, Checkpoint, Error, FitOptions, LowRankOptions, Mixture, Model, ModelFile, Samples, fit,
+    fit_low_rank, fit_with,
+};
+use planted::{drawn, random_mixture};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// The largest single request since it was last set to zero, by any thread of this binary.
+static LARGEST: AtomicUsize = AtomicUsize::new(0);
+
+struct Watching;
+
+// SAFETY: every call is handed on to the system's allocator unchanged; a number is noted on the way.
+#[allow(unsafe_code)]
+unsafe impl GlobalAlloc for Watching {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        LARGEST.fetch_max(layout.size(), Ordering::Relaxed);
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        LARGEST.fetch_max(layout.size(), Ordering::Relaxed);
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        LARGEST.fetch_max(size, Ordering::Relaxed);
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static WATCHING: Watching = Watching;
+
+fn saved(file: &ModelFile) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.safetensors");
+    file.save(&path).unwrap();
+    std::fs::read(path).unwrap()
+}
+
+fn read(bytes: &[u8]) -> Result<ModelFile, Error> {
+    ModelFile::from_bytes("model.safetensors", bytes)
+}
+
+fn fitted(shape: &[usize], rank: &[usize], components: usize) -> ModelFile {
+    let samples = drawn(&random_mixture(1, shape, rank, components), 80, 2);
+    let options = FitOptions { components, rank: rank.to_vec(), max_iter: 4, ..FitOptions::default() };
+    let fit = fit(&samples, &options).unwrap();
+    ModelFile {
+        model: Model::Mixture(fit.model),
+        name: Some("mixb2dppca".into()),
+        options: serde_json::json!({ "rank": rank, "tol": 1e-6, "of": "\"ü\" \\ \n" }),
+        history: Some(fit.history),
+    }
+}
+
+fn low_rank(shape: &[usize], rank: &[usize], centred: bool) -> ModelFile {
+    let samples = drawn(&random_mixture(1, shape, rank, 1), 80, 2);
+    let options = LowRankOptions { rank: rank.to_vec(), centred, ..LowRankOptions::default() };
+    ModelFile::new(Model::LowRank(fit_low_rank(&samples, &options).unwrap().model))
+}
+
+/// All numbers of a model, bit by bit: `==` would not tell 0 from −0.
+fn bits(model: &Model) -> Vec<u64> {
+    let mut all = Vec::new();
+    match model {
+        Model::Mixture(m) => {
+            all.extend(m.weights());
+            for c in m.components() {
+                all.extend(c.mean());
+                c.loadings().iter().for_each(|u| all.extend(u.as_slice()));
+                all.push(c.noise_variance());
+            }
+        }
+        Model::LowRank(m) => {
+            all.extend(m.mean());
+            m.loadings().iter().for_each(|u| all.extend(u.as_slice()));
+            m.explained_variance().iter().for_each(|e| all.extend(e));
+            all.push(m.total_variance());
+        }
+    }
+    all.into_iter().map(f64::to_bits).collect()
+}
+
+fn all_kinds() -> Vec<ModelFile> {
+    vec![
+        fitted(&[5], &[2], 3),
+        fitted(&[4, 3], &[2, 1], 2),
+        fitted(&[3, 2, 4], &[2, 1, 3], 2),
+        fitted(&[2, 3, 2, 2], &[1, 2, 2, 1], 1),
+        low_rank(&[6], &[3], true),
+        low_rank(&[5, 4], &[2, 4], true),
+        low_rank(&[5, 4], &[2, 3], false),
+        low_rank(&[3, 2, 4], &[2, 1, 3], true),
+    ]
+}
+
+#[test]
+fn what_is_saved_is_loaded_to_the_last_bit() {
+    for file in all_kinds() {
+        let bytes = saved(&file);
+        let loaded = read(&bytes).unwrap();
+        assert_eq!(bits(&loaded.model), bits(&file.model));
+        assert_eq!(loaded, file);
+        // And once more: what was loaded makes the same file.
+        assert_eq!(saved(&loaded), bytes);
+    }
+}
+
+#[test]
+fn equal_models_are_equal_files() {
+    for file in all_kinds() {
+        let bytes = saved(&file);
+        for _ in 0..5 {
+            assert_eq!(saved(&file.clone()), bytes);
+        }
+    }
+    assert_ne!(saved(&fitted(&[5], &[2], 3)), saved(&fitted(&[5], &[2], 2)));
+}
+
+#[test]
+fn a_loaded_model_says_the_same_about_samples() {
+    let file = fitted(&[4, 3], &[2, 1], 2);
+    let Model::Mixture(model) = &file.model else { panic!("a mixture") };
+    let Model::Mixture(loaded) = read(&saved(&file)).unwrap().model else { panic!("a mixture") };
+    let samples = drawn(model, 50, 3);
+    assert_eq!(loaded.project(&samples).unwrap(), model.project(&samples).unwrap());
+}
+
+/// A safetensors file taken apart, to be put together wrongly.
+#[derive(Clone)]
+struct Parts {
+    metadata: BTreeMap<String, String>,
+    tensors: BTreeMap<String, (String, Vec<usize>, Vec<u8>)>,
+}
+
+impl Parts {
+    fn of(bytes: &[u8]) -> Self {
+        let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+        let header: BTreeMap<String, serde_json::Value> =
+            serde_json::from_slice(&bytes[8..8 + length]).unwrap();
+        let body = &bytes[8 + length..];
+        let mut parts = Parts { metadata: BTreeMap::new(), tensors: BTreeMap::new() };
+        for (name, value) in header {
+            if name == "__metadata__" {
+                parts.metadata = serde_json::from_value(value).unwrap();
+                continue;
+            }
+            let shape: Vec<usize> = serde_json::from_value(value["shape"].clone()).unwrap();
+            let at: [usize; 2] = serde_json::from_value(value["data_offsets"].clone()).unwrap();
+            let kind = value["dtype"].as_str().unwrap().to_string();
+            parts.tensors.insert(name, (kind, shape, body[at[0]..at[1]].to_vec()));
+        }
+        parts
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let mut header = serde_json::json!({ "__metadata__": self.metadata });
+        let mut body = Vec::new();
+        for (name, (kind, shape, data)) in &self.tensors {
+            let at = [body.len(), body.len() + data.len()];
+            header[name] = serde_json::json!({ "dtype": kind, "shape": shape, "data_offsets": at });
+            body.extend(data);
+        }
+        let mut text = header.to_string();
+        while !text.len().is_multiple_of(8) {
+            text.push(' ');
+        }
+        [&(text.len() as u64).to_le_bytes(), text.as_bytes(), &body].concat()
+    }
+
+    fn with(mut self, name: &str, shape: &[usize], numbers: &[f64]) -> Self {
+        let data = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
+        self.tensors.insert(name.into(), ("F64".into(), shape.to_vec(), data));
+        self
+    }
+
+    fn without(mut self, name: &str) -> Self {
+        self.tensors.remove(name).unwrap();
+        self
+    }
+}
+
+#[test]
+fn the_tensors_and_the_format_are_enough() {
+    for file in all_kinds() {
+        let mut parts = Parts::of(&saved(&file));
+        parts.metadata.retain(|key, _| key == "matmix.format");
+        let loaded = read(&parts.bytes()).unwrap();
+        assert_eq!(bits(&loaded.model), bits(&file.model));
+        assert_eq!((loaded.name, loaded.options, loaded.history), (None, serde_json::Value::Null, None));
+    }
+    // A LowRank without what its fit found out is a LowRank.
+    let file = low_rank(&[5, 4], &[2, 3], true);
+    let mut parts = Parts::of(&saved(&file));
+    parts.tensors.retain(|name, _| name == "mean" || name.starts_with("loadings"));
+    let Model::LowRank(loaded) = read(&parts.bytes()).unwrap().model else { panic!("a LowRank") };
+    assert_eq!(
+        (loaded.total_variance(), loaded.explained_variance()),
+        (0.0, &[vec![0.0; 2], vec![0.0; 3]][..])
+    );
+}
+
+#[track_caller]
+fn refused(bytes: &[u8], expected: &str) {
+    match read(bytes) {
+        Err(Error::Format { path, format, problem }) => {
+            assert_eq!((path.as_path(), format), (Path::new("model.safetensors"), "model file"));
+            assert!(problem.contains(expected), "{problem}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn every_kind_of_damage_has_its_message() {
+    let whole = saved(&fitted(&[4, 3], &[2, 1], 2));
+    let good = Parts::of(&whole);
+    assert!(read(&good.bytes()).is_ok(), "the surgery itself does no harm");
+
+    refused(b"", "it is no safetensors file, or a damaged one");
+    refused(b"\x93NUMPY", "it is no safetensors file, or a damaged one");
+    refused(&whole[..whole.len() - 1], "it is no safetensors file, or a damaged one");
+    refused(&[&whole[..], b"more"].concat(), "it is no safetensors file, or a damaged one");
+
+    let told = |key: &str, value: &str| {
+        let mut parts = good.clone();
+        parts.metadata.insert(key.into(), value.into());
+        parts.bytes()
+    };
+    refused(&told("matmix.format", "2"), "its format is version 2; this program knows version 1");
+    refused(&told("matmix.model", "forest"), "its model is `forest`; `mixture` and `low_rank` are known");
+    refused(&told("matmix.checkpoint", "{}"), "it is the checkpoint of a fit");
+    let mut foreign = good.clone();
+    foreign.metadata.clear();
+    refused(&foreign.bytes(), "it has no `matmix.format`; it was not written by matmix");
+    // Metadata that is not for the reader may be anything.
+    let loaded = read(&told("matmix.history", "[[")).unwrap();
+    assert_eq!(loaded.history, None);
+
+    for name in ["weights", "loadings.1", "loadings.2", "noise_variances"] {
+        let expected = format!("it has no tensor `{name}`; it has ");
+        refused(&good.clone().without(name).bytes(), &expected);
+    }
+    refused(&good.clone().without("means").bytes(), "tensor `means` is missing");
+    let mut single = good.clone();
+    let (kind, _, data) = single.tensors.get_mut("weights").unwrap();
+    *kind = "F32".into();
+    data.truncate(8);
+    refused(&single.bytes(), "tensor `weights` is F32; F64 is needed");
+
+    let with = |name: &str, shape: &[usize], numbers: &[f64]| good.clone().with(name, shape, numbers).bytes();
+    refused(&with("weights", &[3], &[0.2; 3]), "tensor `means` is 2×4×3; it should be 3×?×?");
+    refused(&with("weights", &[1, 2], &[0.5; 2]), "tensor `weights` is 1×2; it should be ?");
+    refused(&with("weights", &[2], &[0.0; 2]), "its component weights sum to nothing");
+    refused(&with("weights", &[2], &[1.5, -0.5]), "a component weight is -0.5");
+    refused(&with("weights", &[2], &[f64::NAN, 0.5]), "tensor `weights` holds NaN at element 0");
+    refused(&with("means", &[2], &[0.0; 2]), "tensor `means` is missing or has no axis for the samples");
+    refused(&with("means", &[2, 4, 0], &[]), "tensor `means` is 2×4×0; it should be 2×?×?");
+    refused(&with("loadings.1", &[2, 5, 2], &[0.1; 20]), "tensor `loadings.1` is 2×5×2; it should be 2×4×?");
+    refused(&with("loadings.1", &[2, 4, 5], &[0.1; 40]), "rank 5 of mode 1 does not fit its side of 4");
+    refused(
+        &with("noise_variances", &[2], &[0.1, -0.1]),
+        "component 1: these parameters are not a model: a noise",
+    );
+    refused(&with("noise_variances", &[2], &[0.1, 0.0]), "it must be positive");
+    let infinite = with("noise_variances", &[2], &[0.1, f64::INFINITY]);
+    refused(&infinite, "tensor `noise_variances` holds inf at element 1");
+
+    let low = Parts::of(&saved(&low_rank(&[5, 4], &[2, 3], true)));
+    refused(&low.clone().without("mean").bytes(), "it has no tensor `mean`");
+    refused(&low.clone().with("mean", &[], &[1.0]).bytes(), "a sample of shape () holds nothing");
+    refused(&low.clone().with("loadings.2", &[4, 3], &[0.5; 12]).bytes(), "mode 2 are not orthonormal");
+    refused(
+        &low.clone().with("explained.1", &[3], &[0.5; 3]).bytes(),
+        "tensor `explained.1` is 3; it should be 2",
+    );
+}
+
+/// Loadings that were turned by hand are brought into canonical form, not believed.
+#[test]
+fn loadings_in_another_basis_are_the_same_model() {
+    let file = fitted(&[4, 3], &[2, 1], 1);
+    let Model::Mixture(model) = &file.model else { panic!("a mixture") };
+    let u = &model.components()[0].loadings()[0];
+    let (s, c) = (0.6, 0.8);
+    let turned: Vec<f64> =
+        (0..4).flat_map(|i| [c * u[(i, 0)] - s * u[(i, 1)], s * u[(i, 0)] + c * u[(i, 1)]]).collect();
+    let bytes = Parts::of(&saved(&file)).with("loadings.1", &[1, 4, 2], &turned).bytes();
+    let Model::Mixture(loaded) = read(&bytes).unwrap().model else { panic!("a mixture") };
+    let samples = drawn(model, 30, 4);
+    let expected = model.score_samples(&samples).unwrap();
+    planted::assert_close(&loaded.score_samples(&samples).unwrap(), &expected, 1e-10, "scores");
+}
+
+fn checkpoint_options(algorithm: Algorithm, path: &Path) -> FitOptions {
+    FitOptions {
+        components: 2,
+        rank: vec![2, 1],
+        algorithm,
+        max_iter: 3,
+        n_init: 2,
+        tol: 0.0,
+        checkpoint: Some(Checkpoint { path: path.to_owned(), every: 1, resume: true }),
+        ..FitOptions::default()
+    }
+}
+
+/// A checkpoint of the second restart, and the samples it belongs to.
+fn checkpoint(algorithm: Algorithm) -> (Samples<'static>, Vec<u8>) {
+    let samples = drawn(&random_mixture(5, &[4, 3], &[2, 1], 2), 60, 6);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("checkpoint");
+    let mut stop = |p: &matmix::Progress<'_>| match (p.restart, p.iteration) {
+        (1, 2) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    };
+    fit_with(&samples, &checkpoint_options(algorithm, &path), &mut stop).unwrap();
+    (samples, std::fs::read(path).unwrap())
+}
+
+#[test]
+fn checkpoints_and_models_are_not_taken_for_each_other() {
+    let (samples, bytes) = checkpoint(Algorithm::Exact);
+    refused(&bytes, "it is the checkpoint of a fit; go on with the fit to get its model");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("checkpoint");
+    let resume = |bytes: &[u8], options: &dyn Fn(FitOptions) -> FitOptions| {
+        std::fs::write(&path, bytes).unwrap();
+        fit(&samples, &options(checkpoint_options(Algorithm::Exact, &path))).map(|_| ())
+    };
+    let problem = |found: Result<(), Error>| match found {
+        Err(Error::Format { format: "checkpoint", problem, .. }) => problem,
+        other => panic!("{other:?}"),
+    };
+    let model = saved(&fitted(&[4, 3], &[2, 1], 2));
+    assert_eq!(problem(resume(&model, &|o| o)), "it holds no state of a fit; is it a model file?");
+    // Another seed, other data: another fit.
+    let other = "it belongs to a fit of other data or options; remove it or give another file";
+    assert_eq!(problem(resume(&bytes, &|o| FitOptions { seed: 1, ..o })), other);
+    assert_eq!(problem(resume(&bytes, &|o| FitOptions { rank: vec![1, 1], ..o })), other);
+    let selected = samples.clone().select(&(0..59).collect::<Vec<_>>()).unwrap();
+    std::fs::write(&path, &bytes).unwrap();
+    assert_eq!(problem(fit(&selected, &checkpoint_options(Algorithm::Exact, &path)).map(|_| ())), other);
+    // More restarts or iterations than before are still the same fit.
+    assert!(resume(&bytes, &|o| FitOptions { max_iter: 5, n_init: 3, ..o }).is_ok());
+    let parts = Parts::of(&bytes);
+    let torn = parts.clone().without("best.weights").bytes();
+    assert_eq!(problem(resume(&torn, &|o| o)), "its parts do not belong together");
+    let torn = parts.with("paper.l", &[2, 1, 1], &[1.0; 2]).bytes();
+    assert!(problem(resume(&torn, &|o| o)).contains("tensor `paper.l` is 2×1×1; it should be 2×4×2"));
+}
+
+fn damaged(original: &[u8], rng: &mut ChaCha8Rng) -> Vec<u8> {
+    let mut bytes = original.to_vec();
+    let header = 8 + u64::from_le_bytes(original[..8].try_into().unwrap()) as usize;
+    for _ in 0..rng.random_range(1..=3) {
+        // The header is where the harm is done: half of the blows fall there, and some on its length.
+        let end = match rng.random_range(0..8) {
+            0 => 8,
+            1..=4 => header,
+            _ => usize::MAX,
+        };
+        let end = end.min(bytes.len());
+        if end == 0 {
+            break;
+        }
+        let at = rng.random_range(0..end);
+        match rng.random_range(0..6) {
+            0 | 1 => bytes[at] ^= 1 << rng.random_range(0..8),
+            2 => bytes[at] = *b"0123456789,[]{}\"".get(rng.random_range(0..16)).unwrap(),
+            3 => bytes.truncate(at),
+            4 => drop(bytes.drain(at..(at + rng.random_range(1..9)).min(end))),
+            _ => {
+                let again = bytes[at..(at + 12).min(end)].to_vec();
+                bytes.splice(at..at, again);
+            }
+        }
+    }
+    bytes
+}
+
+/// What is true of every model, however it came in.
+fn assert_valid(model: &Mixture) {
+    assert!((model.weights().iter().sum::<f64>() - 1.0).abs() < 1e-9);
+    for c in model.components() {
+        assert!(c.noise_variance() > 0.0 && c.mean().iter().all(|m| m.is_finite()));
+    }
+}
+
+/// One test, so that no other thread's allocations are taken for the reader's.
+#[test]
+fn damaged_files_are_errors_or_valid_models() {
+    let mut rng = ChaCha8Rng::seed_from_u64(77);
+    let (mut valid, mut wrong) = (0, 0);
+    for original in [saved(&fitted(&[4, 3], &[2, 1], 2)), saved(&low_rank(&[5, 4], &[2, 3], true))] {
+        for _ in 0..1000 {
+            let bytes = damaged(&original, &mut rng);
+            LARGEST.store(0, Ordering::Relaxed);
+            let loaded = read(&bytes);
+            // Other tests of this binary run beside this one, and none of them needs more than this either.
+            assert!(LARGEST.load(Ordering::Relaxed) < (1 << 20) + 64 * bytes.len());
+            match loaded {
+                Ok(ModelFile { model: Model::Mixture(model), .. }) => {
+                    valid += 1;
+                    assert_valid(&model);
+                }
+                Ok(_) => valid += 1,
+                Err(Error::Format { .. }) => wrong += 1,
+                Err(other) => panic!("{other:?}"),
+            }
+        }
+    }
+    // Both happen: a flipped bit in a mean is another model.
+    assert!(valid > 100 && wrong > 500, "{valid} {wrong}");
+}
+
+#[test]
+fn damaged_checkpoints_are_errors_or_resume() {
+    let mut rng = ChaCha8Rng::seed_from_u64(78);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("checkpoint");
+    let mut resumed = 0;
+    for algorithm in [Algorithm::Exact, Algorithm::Paper] {
+        let (samples, original) = checkpoint(algorithm);
+        for _ in 0..150 {
+            std::fs::write(&path, damaged(&original, &mut rng)).unwrap();
+            if let Ok(fit) = fit(&samples, &checkpoint_options(algorithm, &path)) {
+                resumed += 1;
+                assert_valid(&fit.model);
+            }
+        }
+    }
+    assert!(resumed > 10, "{resumed}");
+}

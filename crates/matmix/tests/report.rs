@@ -1,0 +1,164 @@
+//! The content of a report against the library's own answers.
+
+use base64::Engine as _;
+use matmix::data::{Labels, digits};
+use matmix::report::{ReportOptions, content::Floats, gather, page, write_report};
+use matmix::{Error, Event, Fit, FitOptions, Samples, StopReason, fit};
+
+fn fitted() -> (Samples<'static>, Labels, Fit) {
+    let digits = digits();
+    let few: Vec<usize> = (0..1000).step_by(4).collect();
+    let samples = digits.samples.scaled(1.0 / 255.0).unwrap().select(&few).unwrap();
+    let labels = digits.labels.unwrap();
+    let labels = Labels { names: labels.names, index: few.iter().map(|&n| labels.index[n]).collect() };
+    let options = FitOptions { components: 4, rank: vec![3, 4], max_iter: 5, tol: 0.0, ..Default::default() };
+    let fitted = fit(&samples, &options).unwrap();
+    (samples, labels, fitted)
+}
+
+fn numbers(floats: &Floats) -> Vec<f64> {
+    let text = serde_json::to_value(floats).unwrap();
+    let bytes = base64::engine::general_purpose::STANDARD.decode(text.as_str().unwrap()).unwrap();
+    bytes.chunks_exact(4).map(|b| f64::from(f32::from_le_bytes([b[0], b[1], b[2], b[3]]))).collect()
+}
+
+fn close(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-5 * (1.0 + a.abs().max(b.abs()))
+}
+
+#[test]
+fn the_figures_are_those_of_the_library() {
+    let (samples, labels, Fit { model, history, .. }) = fitted();
+    let options = ReportOptions {
+        labels: Some(labels),
+        history: Some(history),
+        seed: Some(3),
+        ..ReportOptions::default()
+    };
+    let content = gather(&model, &samples, &options).unwrap();
+    let (stored, summary) = (&content.samples, &content.summary);
+    let criteria = model.evaluate(&samples).unwrap();
+    assert!(close(summary.log_likelihood, criteria.log_likelihood) && close(summary.bic, criteria.bic));
+    assert!(close(summary.reconstruction_error, model.reconstruction_error(&samples).unwrap()));
+    assert_eq!((summary.iterations, summary.seed, summary.model.as_str()), (Some(5), Some(3), "mixB2DPPCA"));
+    assert_eq!(summary.compression_ratio, 784.0 / 12.0);
+
+    let (cores, components) = model.transform(&samples).unwrap();
+    let likelihood = model.score_samples(&samples).unwrap();
+    let squared = model.squared_errors(&samples).unwrap();
+    let (core, found, error) =
+        (numbers(&stored.core), numbers(&stored.log_likelihood), numbers(&stored.error));
+    assert_eq!(stored.index.len(), 250);
+    for (position, &n) in stored.index.iter().enumerate() {
+        assert_eq!(stored.component[position], components[n]);
+        assert!(close(found[position], likelihood[n]) && close(error[position], squared[n].sqrt()));
+        let (a, b) = (&core[12 * position..12 * (position + 1)], &cores[12 * n..12 * (n + 1)]);
+        assert!(a.iter().zip(b).all(|(a, b)| close(*a, *b)));
+    }
+    let least = likelihood.iter().copied().fold(f64::INFINITY, f64::min);
+    assert!(close(found[content.outliers[0]], least));
+    assert_eq!(content.components.iter().map(|c| c.samples).sum::<usize>(), 250);
+    assert_eq!(content.histogram.counts.iter().sum::<usize>(), 250);
+    let agreement = content.agreement.unwrap();
+    assert_eq!(agreement.counts.iter().flatten().sum::<usize>(), 250);
+    assert!((0.0..=1.0).contains(&agreement.normalised_mutual_information));
+}
+
+#[test]
+fn a_fit_that_did_not_converge_is_told_and_so_is_every_event() {
+    let (samples, _, Fit { model, mut history, .. }) = fitted();
+    assert_eq!(history.stop, Some(StopReason::MaxIterations));
+    history.events =
+        vec![Event::Reseeded { iteration: 2, component: 1, sample: 9 }, Event::NoiseAtFloor { component: 3 }];
+    let options = ReportOptions { history: Some(history), ..ReportOptions::default() };
+    let content = gather(&model, &samples, &options).unwrap();
+    assert_eq!(content.warnings.len(), 3);
+    assert!(content.warnings[0].contains("limit of 5 iterations"));
+    assert!(content.warnings[1].starts_with("Component 2 explained next to nothing after iteration 2"));
+    assert!(content.warnings[2].starts_with("Component 4 has its noise variance at the floor"));
+    assert_eq!((content.components[1].notes.len(), content.components[0].notes.len()), (1, 0));
+    let page = page(&content).unwrap();
+    assert!(content.warnings.iter().all(|warning| page.contains(warning.as_str())));
+}
+
+#[test]
+fn without_history_nothing_is_invented() {
+    let (samples, _, Fit { model, .. }) = fitted();
+    let content = gather(&model, &samples, &ReportOptions::default()).unwrap();
+    assert!(content.history.is_empty() && content.warnings.is_empty());
+    assert_eq!((content.summary.iterations, content.summary.seconds), (None, None));
+    let page = page(&content).unwrap();
+    assert!(page.contains("not recorded") && !page.contains("id=\"convergence\""));
+}
+
+#[test]
+fn the_same_report_twice_has_the_same_bytes() {
+    let (samples, labels, Fit { model, .. }) = fitted();
+    let options = ReportOptions { labels: Some(labels), ..ReportOptions::default() };
+    let write = || page(&gather(&model, &samples, &options).unwrap()).unwrap();
+    assert_eq!(write(), write());
+}
+
+#[test]
+fn user_text_is_escaped_in_text_and_in_data() {
+    let (samples, _, Fit { model, .. }) = fitted();
+    let nasty = "</script><script>alert(1)</script>&\u{2028}";
+    let options = ReportOptions {
+        data: nasty.into(),
+        labels: Some(Labels::new((0..250).map(|_| nasty))),
+        metadata: vec![(nasty.into(), nasty.into())],
+        ..ReportOptions::default()
+    };
+    let page = page(&gather(&model, &samples, &options).unwrap()).unwrap();
+    assert!(!page.contains("<script>alert"));
+    assert_eq!(page.matches("</script>").count(), 2);
+}
+
+#[test]
+fn a_page_has_room_only_for_so_much_and_says_so() {
+    let (samples, _, Fit { model, .. }) = fitted();
+    let options = ReportOptions { points: 120, picture_bytes: 20_000, ..ReportOptions::default() };
+    let content = gather(&model, &samples, &options).unwrap();
+    assert_eq!(content.samples.index.len(), 120);
+    assert!(content.samples.pictures < 120 && content.view.block.iter().all(|&b| b > 1));
+    let told: Vec<&str> = content.summary.metadata.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(told, ["Pictures", "Originals"]);
+    assert!(content.map.method.starts_with("120 of 250 samples"));
+    assert!(page(&content).unwrap().len() < 400_000);
+}
+
+#[test]
+fn weights_count_as_copies_and_one_sample_is_enough() {
+    let values: Vec<f64> = (0..60).map(|i| f64::from((i * 7) % 13)).collect();
+    let samples = Samples::from_slice(&[3, 2], &values).unwrap();
+    let model = fit(&samples, &FitOptions { rank: vec![1], ..FitOptions::default() }).unwrap().model;
+    let twice: Vec<usize> = (0..10).chain(0..3).collect();
+    let copies = samples.clone().select(&twice).unwrap();
+    let weights = (0..10).map(|n| if n < 3 { 2.0 } else { 1.0 }).collect();
+    let weighted = samples.clone().with_weights(weights).unwrap();
+    let of = |samples: &Samples<'_>| gather(&model, samples, &ReportOptions::default()).unwrap().summary;
+    let (a, b) = (of(&copies), of(&weighted));
+    assert!(close(a.log_likelihood, b.log_likelihood) && close(a.bic, b.bic));
+    assert!(
+        close(a.reconstruction_error, b.reconstruction_error) && close(a.relative_error, b.relative_error)
+    );
+    let one = samples.select(&[4]).unwrap();
+    let content = gather(&model, &one, &ReportOptions::default()).unwrap();
+    assert_eq!((content.samples.index, content.reconstructions), (vec![0], vec![0]));
+}
+
+#[test]
+fn what_cannot_be_reported_is_an_error_and_leaves_no_file() {
+    let (_, _, Fit { model, .. }) = fitted();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("report.html");
+    let other = Samples::from_vec(&[2, 2], vec![0.0f32; 8]).unwrap();
+    let error = write_report(&model, &other, &ReportOptions::default(), &path).unwrap_err();
+    assert_eq!(error, Error::ShapeMismatch { expected: vec![28, 28], found: vec![2, 2] });
+    let mut values = vec![0.0f64; 2 * 784];
+    values[800] = f64::NAN;
+    let holed = Samples::from_vec(&[28, 28], values).unwrap();
+    let error = write_report(&model, &holed, &ReportOptions::default(), &path).unwrap_err();
+    assert!(matches!(error, Error::NotFinite { sample: 1, .. }), "{error}");
+    assert!(!path.exists());
+}

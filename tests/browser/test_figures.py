@@ -1,0 +1,258 @@
+"""The figures: what the page computes is what the library computes, and every chart answers the pointer and the keys."""
+
+import base64
+import re
+import struct
+import time
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+from conftest import PAGES, ROOT
+from selenium.webdriver import ActionChains, Keys
+
+SCRIPT = (ROOT / "crates/matmix/src/report/pictures.js").read_text()
+
+
+def colour_table(name):
+    """256 colours between the control points that the script lists."""
+    if name == "grey":
+        return [(i, i, i) for i in range(256)]
+    stops = re.findall(r'"([0-9a-f]{6})"', re.search(rf"const {name.upper()} = (\[.*?\])", SCRIPT).group(1))
+    stops = [tuple(bytes.fromhex(stop)) for stop in stops]
+    table = []
+    for i in range(256):
+        at = i / 255 * (len(stops) - 1)
+        low = min(int(at), len(stops) - 2)
+        table.append(tuple(a + (at - low) * (b - a) for a, b in zip(stops[low], stops[low + 1])))
+    return table
+
+
+def shade(value, view):
+    share = (value - view["low"]) / (view["high"] - view["low"])
+    return 255 * min(1, max(0, share))
+
+
+def expected_pixels(matrix, view, slice_number):
+    """The picture of a row-major array, drawn again here."""
+    shape = view["shape"]
+    rows, columns = shape[view["row_mode"]], shape[view["column_mode"]]
+    table = colour_table(view["colours"])
+    depth = shape[2] if len(shape) == 3 else 1
+    picture = []
+    for i in range(rows * columns):
+        if view["kind"] == "colour":
+            picture.append(tuple(shade(v, view) for v in matrix[3 * i : 3 * i + 3]))
+        else:
+            at = shade(matrix[i * depth + slice_number], view)
+            low = table[int(at)]
+            high = table[min(255, int(at) + 1)]
+            picture.append(tuple(a + (at - int(at)) * (b - a) for a, b in zip(low, high)))
+    return [picture[row * columns : (row + 1) * columns] for row in range(rows)]
+
+
+def averaged(matrix, shape, block):
+    """Means of blocks, as a page with large pictures holds them."""
+    (p, q), (b, c) = shape, block
+    out = []
+    for i in range(0, p, b):
+        for j in range(0, q, c):
+            cells = [matrix[u * q + v] for u in range(i, min(p, i + b)) for v in range(j, min(q, j + c))]
+            out.append(sum(cells) / len(cells))
+    return out
+
+
+def move(browser, slider, value):
+    browser.js("arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input'))", slider, value)
+
+
+def choose(browser, selector, value):
+    browser.js(
+        "const s = document.querySelector(arguments[0]); s.value = arguments[1]; s.dispatchEvent(new Event('change'))",
+        selector, value,
+    )
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_moving_sliders_shows_what_the_library_computes(browser, page):
+    browser.open(page)
+    data = browser.data()
+    view = data["view"]
+    for case in browser.cases(page):
+        choose(browser, "#explorer-component", case["component"])
+        while browser.one("#explorer-more").is_displayed():
+            browser.js("document.querySelector('#explorer-more').click()")
+        sliders = browser.all("#explorer-sliders input")
+        assert len(sliders) == len(case["core"])
+        for slider in sliders:
+            move(browser, slider, case["core"][int(slider.get_attribute("data-entry"))])
+        assert browser.js("return matmixReport.currentCore()") == pytest.approx(case["core"])
+        truth = case["matrix"]
+        if max(view["block"]) > 1:
+            truth = averaged(truth, data["summary"]["shape"], view["block"])
+        found = browser.js("return matmixReport.currentMatrix()")
+        assert len(found) == len(truth)
+        room = 1e-5 * (view["high"] - view["low"])
+        assert max(abs(a - b) for a, b in zip(found, truth)) < room
+        if view["kind"] == "curve":
+            continue
+        drawn = browser.pixels("#explorer-picture canvas")
+        wanted = expected_pixels(truth, view, browser.js("return matmixReport.slice()"))
+        # A colour step is at most a few counts of a channel; half a step is what rounding may cost.
+        off = max(abs(a - b) for x, y in zip(drawn, wanted) for u, v in zip(x, y) for a, b in zip(u, v))
+        assert off <= (1 if view["colours"] == "grey" else 3), off
+
+
+def test_the_explorer_works_from_the_keyboard(browser):
+    browser.open("images")
+    mean = browser.js("return matmixReport.currentMatrix()")
+    slider = browser.all("#explorer-sliders input")[0]
+    entry = int(slider.get_attribute("data-entry"))
+    slider.send_keys(Keys.ARROW_RIGHT * 4)
+    assert browser.js("return matmixReport.currentCore()")[entry] == pytest.approx(0.2)
+    assert browser.js("return matmixReport.currentMatrix()") != mean
+    slider.send_keys("0")
+    assert browser.js("return matmixReport.currentMatrix()") == mean
+
+
+def test_a_real_sample_can_be_the_start_and_reset_returns_to_the_mean(browser):
+    browser.open("images")
+    mean = browser.js("return matmixReport.currentMatrix()")
+    position = int(browser.one("#explorer-sample").get_attribute("value"))
+    browser.one("#explorer-load").click()
+    core = browser.js("return matmixReport.currentCore()")
+    stored = floats(browser.data()["samples"]["core"])
+    assert core == pytest.approx(stored[position * 16 : (position + 1) * 16])
+    index = browser.data()["samples"]["index"][position]
+    assert f"sample {index}" in browser.one("#explorer-status").text
+    # The reconstruction is nearer to the sample than the mean is.
+    pixels = [b / 255 for b in base64.b64decode(browser.data()["samples"]["pixels"])[position * 784 : (position + 1) * 784]]
+    shown = browser.js("return matmixReport.currentMatrix()")
+    distance = lambda a: sum((x - y) ** 2 for x, y in zip(a, pixels))
+    error = floats(browser.data()["samples"]["error"])[position]
+    assert distance(shown) < distance(mean)
+    assert distance(shown) ** 0.5 == pytest.approx(error, rel=1e-3)
+    browser.one("#explorer-reset").click()
+    assert browser.js("return matmixReport.currentMatrix()") == mean
+
+
+def floats(text):
+    raw = base64.b64decode(text)
+    return list(struct.unpack(f"<{len(raw) // 4}f", raw))
+
+
+def test_hover_on_the_map_shows_the_right_sample(browser):
+    browser.open("images")
+    samples = browser.data()["samples"]
+    places = browser.js("return matmixReport.data.samples.index.map((_, i) => matmixReport.mapPlace(i))")
+    alone = [
+        i for i, a in enumerate(places)
+        if all(i == j or (a["x"] - b["x"]) ** 2 + (a["y"] - b["y"]) ** 2 > 9 for j, b in enumerate(places))
+    ]
+    host = browser.one(".map-host")
+    browser.js("arguments[0].scrollIntoView({behavior: 'instant', block: 'center'})", host)
+    size = host.size
+    for position in alone[:: max(1, len(alone) // 5)][:5]:
+        x = places[position]["x"] - size["width"] / 2
+        y = places[position]["y"] - size["height"] / 2
+        ActionChains(browser.driver).move_to_element_with_offset(host, round(x), round(y)).perform()
+        index = samples["index"][position]
+        assert browser.js("return matmixReport.mapSample()") == index
+        label = samples["label_names"][samples["label"][position]]
+        assert browser.one("#map-side .status").text == f"Sample {index}, label {label}"
+        assert f"{samples['component'][position] + 1} (" in browser.one("#map-side .small-facts").text
+        pixels = base64.b64decode(samples["pixels"])[position * 784 : (position + 1) * 784]
+        drawn = browser.pixels("#map-side .picture:first-child canvas")
+        assert [dot[0] for row in drawn for dot in row] == list(pixels)
+
+
+def test_the_map_works_from_the_keyboard_and_by_label(browser):
+    browser.open("images")
+    choose(browser, "#map-colours", "label")
+    assert len(browser.all(".legend .key")) == 10
+    place = "const m = matmixReport; return m.mapPlace(m.data.samples.index.indexOf(m.mapSample()))"
+    for key, axis, way in [("RIGHT", "x", 1), ("UP", "y", -1), ("LEFT", "x", -1), ("DOWN", "y", 1)]:
+        before = browser.js(place)
+        browser.one(".map-host").send_keys(getattr(Keys, f"ARROW_{key}"))
+        assert way * (browser.js(place)[axis] - before[axis]) > 0, key
+    key = browser.all(".legend .key")[0]
+    browser.js("arguments[0].click()", key)
+    assert key.get_attribute("aria-pressed") == "false"
+    assert browser.js("return document.querySelector('[data-group=\"0\"]').style.display") == "none"
+
+
+def test_charts_tell_their_values(browser):
+    browser.open("images")
+    history = browser.data()["history"]
+    chart = browser.one("#chart-likelihood .chart-host")
+    browser.js("arguments[0].scrollIntoView({behavior: 'instant', block: 'center'})", chart)
+    chart.send_keys(Keys.END)
+    tip = browser.one("#chart-likelihood .tip")
+    assert tip.text.startswith(f"Iteration {history[-1]['iteration']}: ")
+    value = float(tip.text.split(": ")[1].replace("\u2212", "-").replace("\u202f", ""))
+    assert value == pytest.approx(history[-1]["log_likelihood"], rel=1e-4)
+    ActionChains(browser.driver).move_to_element(chart).perform()
+    assert tip.is_displayed()
+    middle = history[len(history) // 2]["iteration"]
+    assert abs(int(tip.text.split()[1].rstrip(":")) - middle) <= len(history) // 4 + 1
+
+
+def test_the_slice_slider_redraws_every_picture(browser):
+    browser.open("slices")
+    before = browser.pixels("#explorer-picture canvas")
+    mean = browser.pixels("article canvas")
+    move(browser, browser.one("#slice"), 0)
+    assert browser.js("return matmixReport.slice()") == 0
+    assert browser.pixels("#explorer-picture canvas") != before
+    assert browser.pixels("article canvas") != mean
+    assert browser.one("#slice-control output").text == "time 0 s"
+
+
+def test_each_kind_of_data_has_its_kind_of_picture(browser):
+    kinds = {"images": ("matrix", "grey"), "signed": ("matrix", "diverging"), "colour": ("colour", "grey"),
+             "slices": ("slices", "sequential"), "curves": ("curve", "diverging")}
+    for page, (kind, colours) in kinds.items():
+        browser.open(page)
+        view = browser.data()["view"]
+        assert (view["kind"], view["colours"]) == (kind, colours)
+        art = "svg.curve" if kind == "curve" else "canvas"
+        assert browser.all(f"article [data-role=mean] {art}")
+    browser.open("signed")
+    text = browser.one("#explorer").text
+    assert "channel" in text and "time (s)" in text and "potential (µV)" in text
+    browser.open("curves")
+    assert "wavelength (nm)" in browser.one("#explorer-picture").get_attribute("textContent")
+
+
+def test_the_lens_opens_reads_values_and_closes(browser):
+    browser.open("signed")
+    button = browser.one("article [data-role=mean] button")
+    button.send_keys(Keys.ENTER)
+    assert browser.one("#lens").is_displayed()
+    ActionChains(browser.driver).move_to_element(browser.one("#lens canvas")).perform()
+    assert re.search(r"channel \d+, time [\d.]+ s: ", browser.one("#lens .status").text)
+    browser.one("#lens").send_keys(Keys.ESCAPE)
+    assert not browser.one("#lens").is_displayed()
+
+
+def saved(browser, button, ending):
+    before = set(browser.downloads.iterdir())
+    browser.js("arguments[0].click()", button)
+    for _ in range(100):
+        new = [f for f in set(browser.downloads.iterdir()) - before if f.suffix == ending]
+        if new and new[0].stat().st_size:
+            return Path(new[0])
+        time.sleep(0.05)
+    raise AssertionError(f"nothing was saved as {ending}")
+
+
+@pytest.mark.parametrize("place", ["#chart-error", "#outlier-chart", "#map-chart", "#explorer", "#labels"])
+def test_charts_can_be_saved_as_svg_png_and_csv(browser, place):
+    browser.open("images")
+    svg, png, csv = browser.all(f"{place} .savers:first-of-type button")[:3]
+    root = ElementTree.parse(saved(browser, svg, ".svg")).getroot()
+    assert root.tag == "{http://www.w3.org/2000/svg}svg" and len(root) > 0
+    assert saved(browser, png, ".png").read_bytes().startswith(b"\x89PNG")
+    rows = saved(browser, csv, ".csv").read_text().splitlines()
+    assert len(rows) > 5 and rows[0].count(",") >= 1
+    assert browser.logs() == []
