@@ -54,7 +54,10 @@ class MixPPCA(Mixture):
 
 
 class _One(Mixture):
-    """A mixture of one component."""
+    """A mixture of one component: neither its number nor restarts are there to be chosen."""
+
+    n_components = 1
+    n_init = 1
 
     def __init__(
         self,
@@ -82,16 +85,6 @@ class _One(Mixture):
         self.verbose = verbose
         self.n_threads = n_threads
         self.callback = callback
-
-    @property
-    def n_components(self) -> int:  # type: ignore[override]
-        """Always 1."""
-        return 1
-
-    @property
-    def n_init(self) -> int:  # type: ignore[override]
-        """Always 1."""
-        return 1
 
 
 class PPCA(_One):

@@ -20,7 +20,17 @@ VECTORS = [
 ]
 
 
-@parametrize_with_checks(VECTORS)
+def expected_failures(estimator):
+    """The only one there is: k-means++ draws its centres from the samples, so that with the same seed a sample of
+    weight 2 and two samples of weight 1 lead to different starts, and with more than one component to different
+    optima. With one component, where nothing is drawn, the check is passed. (scikit-learn's KMeans fails it likewise.)
+    """
+    if getattr(estimator, "n_components", 1) > 1:
+        return {"check_sample_weight_equivalence_on_dense_data": "the start draws from the samples"}
+    return {}
+
+
+@parametrize_with_checks(VECTORS, expected_failed_checks=expected_failures)
 def test_all_checks(estimator, check):
     check(estimator)
 
@@ -37,6 +47,6 @@ MATRICES = [
 ]
 
 
-@parametrize_with_checks(MATRICES)
+@parametrize_with_checks(MATRICES, expected_failed_checks=expected_failures)
 def test_all_checks_through_sample_shape(estimator, check):
     check(estimator)

@@ -119,6 +119,9 @@ impl FitOptions {
         if !(self.noise_floor.is_finite() && self.noise_floor > 0.0 && self.noise_floor < 1.0) {
             return out_of_range("noise_floor", self.noise_floor.to_string(), "between 0 and 1");
         }
+        if self.threads == Some(0) {
+            return out_of_range("threads", "0".into(), "at least 1");
+        }
         if self.checkpoint.as_ref().is_some_and(|c| c.every == 0) {
             return out_of_range("checkpoint.every", "0".into(), "at least 1");
         }
