@@ -118,7 +118,7 @@ def check_shape(shape: Any, size: int) -> tuple[int, ...] | None:
     if not sides or not all(isinstance(side, numbers.Integral) and (side == -1 or int(side) > 0) for side in sides):
         raise ValueError(f"sample_shape is {shape!r}; it must be positive integers such as (28, 28)")
     known = math.prod(int(side) for side in sides if side != -1)
-    if sides.count(-1) > 1 or -1 in sides and size % known:
+    if sides.count(-1) > 1 or (-1 in sides and size % known):
         raise ValueError(f"sample_shape is {shape!r}, which leaves open how {size} numbers are arranged")
     return tuple(size // known if side == -1 else int(side) for side in sides)
 
@@ -142,8 +142,8 @@ def check_integer(name: str, value: Any, least: int) -> int:
     """An integer of at least `least`."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
         raise TypeError(f"option `{name}` is {value!r}; it must be an integer")
-    if value < least:
-        raise ValueError(f"option `{name}` is {value}; it must be at least {least}")
+    if not least <= int(value) < 2**63:
+        raise ValueError(f"option `{name}` is {value}; it must be at least {least} and less than 2**63")
     return int(value)
 
 

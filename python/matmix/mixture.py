@@ -306,7 +306,7 @@ class Mixture(DensityMixin, ModelEstimator):
         """
         check_fitted(self)
         cores = check_array(X)
-        rank, size = self.rank_, self._n_features_out
+        rank, size = self.rank_, int(np.prod(self.rank_))
         if cores.ndim < 2 or cores.size != cores.shape[0] * size or cores.shape[1:] not in ((size,), rank):
             raise ValueError(
                 f"cores of shape (N, {size}) or (N, {', '.join(map(str, rank))}) are needed, got {cores.shape}"
@@ -405,7 +405,10 @@ class Mixture(DensityMixin, ModelEstimator):
         """
         check_fitted(self)
         seed = check_seed(self.random_state if random_state is None else random_state)
-        return self.model_.sample(check_integer("n_samples", n_samples, 1), seed, bool(noise))
+        n = check_integer("n_samples", n_samples, 1)
+        # More than memory holds is a MemoryError here; there it would be the end of the process.
+        np.empty((n, *self.model_.shape))
+        return self.model_.sample(n, seed, bool(noise))
 
     def get_covariance(self, component: int = 0) -> np.ndarray:
         """The covariance of the flattened samples of one component, shape (P, P); for small P only."""

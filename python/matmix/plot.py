@@ -111,6 +111,8 @@ def convergence(model: Any, *, ax: Any = None) -> Any:
     Axes
         The one of the log-likelihood; of the reconstruction error where there is no likelihood.
     """
+    from matplotlib.ticker import MaxNLocator
+
     history = model if hasattr(model, "reconstruction_error") and hasattr(model, "stop") else None
     if history is None:
         check_fitted(model)
@@ -142,7 +144,7 @@ def convergence(model: Any, *, ax: Any = None) -> Any:
     ax.set_xlabel("iteration")
     ax.spines["top"].set_visible(False)
     ax.grid(axis="y", alpha=0.2)
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     return ax
 
 

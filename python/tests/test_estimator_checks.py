@@ -1,10 +1,6 @@
 """scikit-learn's own checks of what it calls an estimator."""
 
-import inspect
-
 import matmix
-import pytest
-from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 # Whatever takes vectors goes through all of them; nothing is expected to fail.
