@@ -6,6 +6,19 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+__all__ = [
+    "LowRankModel",
+    "MixtureModel",
+    "Progress",
+    "Recognizer",
+    "__version__",
+    "digits",
+    "fit_low_rank",
+    "fit_mixture",
+    "load_model",
+    "open",
+]
+
 __version__: str
 
 _Floats = NDArray[np.float64]
