@@ -33,7 +33,7 @@ def spoiled(value):
         (np.array([["a", "b"]]), ValueError, "could not convert string to float"),
         (np.zeros((3, 2), "datetime64[s]"), TypeError, "datetime64"),
         (scipy.sparse.eye(4).tocsr(), TypeError, "Sparse data was passed"),
-        (np.full((5, 3), 1e308), ValueError, "too large"),
+        (1e300 * X, ValueError, "sample 0 is too large to be squared"),
     ],
 )
 def test_data(estimator, data, error, words):
@@ -76,6 +76,11 @@ def test_data(estimator, data, error, words):
 def test_options(options, error, words):
     with pytest.raises(error, match=words):
         matmix.Mixture(**options).fit(X)
+
+
+def test_equal_samples_too_large_to_be_squared():
+    with pytest.raises(ValueError, match="sample 0 is too large to be squared"):
+        matmix.Mixture().fit(np.full((5, 3), 1e160))
 
 
 def test_weights():
