@@ -23,7 +23,8 @@ fn planted(n: usize, side: usize, k: usize, rank: usize) -> (Mixture, Vec<f32>) 
     for i in 0..n {
         x.extend(patterns[i % k].iter().map(|p| p + random()));
     }
-    let few = Samples::from_slice(&[side, side], &x[..side * side * n.min(20 * k)]).expect("whole samples");
+    let few = x[..side * side * n.min(20 * k)].to_vec();
+    let few = Samples::from_vec(&[side, side], few).expect("whole samples");
     let options = FitOptions {
         components: k,
         rank: vec![rank],

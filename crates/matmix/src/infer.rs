@@ -1,6 +1,6 @@
 //! What a fitted model says about samples: densities, responsibilities, cores, reconstructions.
 
-use crate::data::Samples;
+use crate::data::{Model, Samples};
 use crate::error::{Error, Result};
 use crate::linalg::{Matrix, project};
 use crate::model::{Criteria, LowRank, Mixture};
@@ -314,6 +314,24 @@ impl LowRank {
             },
             &mut each,
         )
+    }
+}
+
+impl Model {
+    /// Every sample rebuilt from its core (by its most probable component), N × P.
+    pub fn reconstruct(&self, samples: &Samples<'_>) -> Result<Vec<f64>> {
+        match self {
+            Model::Mixture(m) => m.reconstruct(samples, Reconstruction::MostProbable),
+            Model::LowRank(m) => m.reconstruct(samples),
+        }
+    }
+
+    /// The paper's e = sqrt(Σ‖X − X̂‖²/N).
+    pub fn reconstruction_error(&self, samples: &Samples<'_>) -> Result<f64> {
+        match self {
+            Model::Mixture(m) => m.reconstruction_error(samples),
+            Model::LowRank(m) => m.reconstruction_error(samples),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The published names: each is one of the two model types with a few options set.
 
-use crate::data::{Model, Samples};
+use crate::data::{Model, ModelFile, Samples};
 use crate::error::{Error, Result};
 use crate::fit::{FitOptions, History, LowRankOptions, Observer, fit_low_rank, fit_with};
 
@@ -172,6 +172,25 @@ impl Preset {
     }
 }
 
+impl ModelFile {
+    /// The samples as this model sees them: as they are if their shape is the model's, otherwise the way the preset it
+    /// was fitted as looks at samples. A model of vectors whose preset is unknown takes samples of as many numbers.
+    pub fn view<'a>(&self, samples: &Samples<'a>) -> Result<Samples<'a>> {
+        let shape = self.model.shape();
+        if samples.shape() == shape {
+            return Ok(samples.clone());
+        }
+        let preset = self.name.as_deref().and_then(|name| name.parse::<Preset>().ok());
+        let viewed = match preset {
+            Some(preset) => preset.view(samples).ok(),
+            None => samples.clone().reshaped(&[samples.sample_len()]).ok(),
+        };
+        viewed
+            .filter(|v| v.shape() == shape)
+            .ok_or_else(|| Error::ShapeMismatch { expected: shape.to_vec(), found: samples.shape().to_vec() })
+    }
+}
+
 impl std::str::FromStr for Preset {
     type Err = Error;
 
@@ -202,5 +221,27 @@ mod tests {
         assert_eq!(rank(Preset::MixB2dPpca, &[5]), [5, 5]);
         assert_eq!(rank(Preset::TwoDPca, &[5]), [28, 5]);
         assert_eq!(rank(Preset::Mp2dPca, &[5]), [5]);
+    }
+
+    #[test]
+    fn a_model_sees_samples_the_way_its_preset_does() {
+        let numbers: Vec<f64> = (0..240).map(|i| f64::from((i * 37) % 101)).collect();
+        let samples = Samples::from_vec(&[4, 3], numbers.clone()).unwrap();
+        let options = FitOptions { components: 2, rank: vec![2, 1], max_iter: 2, ..FitOptions::default() };
+        let file = |preset: Preset| {
+            let fit = preset.fit(&samples, &options, &mut |_| std::ops::ControlFlow::Continue(())).unwrap();
+            ModelFile { name: Some(preset.name().into()), ..ModelFile::new(fit.model) }
+        };
+        let seen = |preset| {
+            let view = file(preset).view(&samples).unwrap();
+            (view.len(), view.shape().to_vec())
+        };
+        assert_eq!(seen(Preset::MixB2dPpca), (20, vec![4, 3]));
+        assert_eq!(seen(Preset::MixPpca), (20, vec![12]));
+        assert_eq!(seen(Preset::Mp2dPca), (80, vec![3]));
+        let other = Samples::from_vec(&[3, 4], numbers).unwrap();
+        let refused = file(Preset::MixB2dPpca).view(&other).unwrap_err();
+        assert_eq!(refused, Error::ShapeMismatch { expected: vec![4, 3], found: vec![3, 4] });
+        assert!(file(Preset::Mp2dPca).view(&other).is_err());
     }
 }

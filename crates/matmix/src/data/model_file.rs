@@ -37,6 +37,22 @@ impl Model {
             Model::LowRank(m) => m.rank(),
         }
     }
+
+    /// K; a `LowRank` is one component.
+    pub fn n_components(&self) -> usize {
+        match self {
+            Model::Mixture(m) => m.n_components(),
+            Model::LowRank(_) => 1,
+        }
+    }
+
+    /// The number of free parameters.
+    pub fn n_parameters(&self) -> usize {
+        match self {
+            Model::Mixture(m) => m.n_parameters(),
+            Model::LowRank(m) => m.n_parameters(),
+        }
+    }
 }
 
 /// A model and what is known about how it came about.

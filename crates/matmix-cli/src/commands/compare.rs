@@ -1,0 +1,172 @@
+//! `matmix compare`: all models that fit the data, side by side.
+
+use std::ops::ControlFlow;
+
+use matmix::error::sides;
+use matmix::{FitOptions, Model, ModelFile, Preset, Samples};
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+use serde_json::{Value, json};
+
+use crate::commands::fit::Figures;
+use crate::data_args::DataOptions;
+use crate::error::hinted;
+use crate::fit_args::{Fitting, preset};
+use crate::output;
+use crate::progress::steps;
+use crate::table::{Table, count, number};
+
+/// Fit all models that the data allows and print them side by side.
+///
+/// The presets that flatten samples get as many factors as a core has entries: the same compression.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Compare {
+    /// The samples.
+    #[arg(value_name = "DATA")]
+    data: String,
+    /// Only these models; may be given several times.
+    #[arg(long, value_parser = preset(), value_name = "NAME")]
+    model: Vec<Preset>,
+    /// Hold back this share of the samples and measure the error on them.
+    #[arg(long, value_name = "SHARE")]
+    holdout: Option<f64>,
+    /// Print an array of JSON objects.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    fitting: Fitting,
+    #[command(flatten)]
+    options: DataOptions,
+}
+
+impl Compare {
+    pub(crate) fn run(self, quiet: bool) -> anyhow::Result<()> {
+        let data = self.options.open(&self.data)?;
+        let options = self.fitting.options();
+        let (train, held) = match self.holdout {
+            None => (data.samples.clone(), None),
+            Some(share) => split(&data.samples, share, options.seed)?,
+        };
+        let wanted = |p: &Preset| {
+            if self.model.is_empty() { p.fits_order(train.order()) } else { self.model.contains(p) }
+        };
+        let presets: Vec<Preset> = Preset::ALL.into_iter().filter(wanted).collect();
+        let bar = steps(quiet, presets.len());
+        let mut results = Vec::new();
+        for preset in presets {
+            bar.set_message(preset.name());
+            results.push(Compared::new(preset, &train, held.as_ref(), &options)?);
+            bar.inc(1);
+        }
+        bar.finish_and_clear();
+        if self.json {
+            return output::json(&results.iter().map(Compared::json).collect::<Value>());
+        }
+        output::result(&table(&results, held.is_some()).to_string())
+    }
+}
+
+/// Some samples to learn from and some to keep for the test, at random.
+fn split<'a>(
+    samples: &Samples<'a>,
+    share: f64,
+    seed: u64,
+) -> anyhow::Result<(Samples<'a>, Option<Samples<'a>>)> {
+    let n = samples.len();
+    let held = (n as f64 * share).round() as usize;
+    if !(share > 0.0 && share < 1.0) || held == 0 || held == n {
+        let message = format!("--holdout {share}: no such share of {n} samples can be held back");
+        return Err(hinted(message, "--holdout takes a share between 0 and 1, such as 0.2"));
+    }
+    let mut order: Vec<usize> = (0..n).collect();
+    order.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
+    let (test, train) = order.split_at_mut(held);
+    test.sort_unstable();
+    train.sort_unstable();
+    Ok((samples.clone().select(train)?, Some(samples.clone().select(test)?)))
+}
+
+/// One model, fitted and measured.
+pub(crate) struct Compared {
+    pub(crate) preset: Preset,
+    pub(crate) model: Model,
+    /// What is kept of one sample: a core, or one per row.
+    pub(crate) core: Vec<usize>,
+    pub(crate) error: f64,
+    pub(crate) held_out_error: f64,
+    pub(crate) log_likelihood: f64,
+    pub(crate) held_out_log_likelihood: f64,
+    pub(crate) seconds: f64,
+}
+
+impl Compared {
+    pub(crate) fn new(
+        preset: Preset,
+        train: &Samples<'_>,
+        held: Option<&Samples<'_>>,
+        options: &FitOptions,
+    ) -> anyhow::Result<Self> {
+        let fit = preset.fit(train, options, &mut |_| ControlFlow::Continue(()))?;
+        let parts = preset.view(train)?.len() / train.len();
+        let figures = Figures::new(&fit, parts, f64::NAN);
+        let file = ModelFile { name: Some(preset.name().into()), ..ModelFile::new(fit.model) };
+        let (mut held_out_error, mut held_out_log_likelihood) = (f64::NAN, f64::NAN);
+        if let Some(held) = held {
+            let view = file.view(held)?;
+            held_out_error = file.model.reconstruction_error(&view)? * (parts as f64).sqrt();
+            if let Model::Mixture(m) = &file.model {
+                held_out_log_likelihood = m.score(&view)? * parts as f64;
+            }
+        }
+        let mut core = file.model.rank().to_vec();
+        if parts > 1 {
+            core.insert(0, parts);
+        }
+        Ok(Self {
+            preset,
+            model: file.model,
+            core,
+            error: figures.reconstruction_error,
+            held_out_error,
+            log_likelihood: figures.log_likelihood,
+            held_out_log_likelihood,
+            seconds: fit.history.seconds,
+        })
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "model": self.preset.name(), "n_components": self.model.n_components(), "rank": self.model.rank(),
+            "n_parameters": self.model.n_parameters(), "reconstruction_error": self.error,
+            "held_out_error": self.held_out_error, "log_likelihood": self.log_likelihood,
+            "held_out_log_likelihood": self.held_out_log_likelihood, "seconds": self.seconds,
+        })
+    }
+}
+
+fn table(results: &[Compared], held: bool) -> Table {
+    let mut head = vec!["model", "K", "core", "parameters", "error", "log-likelihood", "seconds"];
+    if held {
+        head.insert(5, "held-out error");
+        head.insert(7, "held-out");
+    }
+    let mut table = Table::new(head);
+    for r in results {
+        let mut row = vec![
+            r.preset.name().to_string(),
+            r.model.n_components().to_string(),
+            sides(&r.core),
+            count(r.model.n_parameters()),
+            number(r.error, 4),
+            number(r.log_likelihood, 2),
+            number(r.seconds, 2),
+        ];
+        if held {
+            row.insert(5, number(r.held_out_error, 4));
+            row.insert(7, number(r.held_out_log_likelihood, 2));
+        }
+        table.row(row);
+    }
+    table
+}

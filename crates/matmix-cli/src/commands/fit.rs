@@ -1,0 +1,275 @@
+//! `matmix fit`: from data to a model file.
+
+use std::path::{Path, PathBuf};
+
+use matmix::error::sides;
+use matmix::{Checkpoint, Event, FitOptions, Model, ModelFile, Preset, PresetFit, Start, StopReason};
+use serde_json::{Value, json};
+
+use crate::data_args::DataOptions;
+use crate::error::hinted;
+use crate::fit_args::{AlgorithmArg, Fitting, preset};
+use crate::output;
+use crate::progress::{FitLine, Interrupted, working};
+use crate::table::{Table, number, plural};
+
+/// Fit a model to data and write it to a file.
+///
+/// Values are used as they are stored unless --scale is given; for images of bytes --scale 1/255 is usual. Ctrl-C
+/// ends a fit early and keeps the best model so far.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Fit {
+    /// The samples: a .npy, .npz, IDX or .mat file, a folder of images, or demo:mnist.
+    #[arg(value_name = "DATA")]
+    data: String,
+    /// The model file to write.
+    #[arg(long, short, value_name = "MODEL")]
+    output: PathBuf,
+    /// Print the figures of the fit as one JSON object on stdout.
+    #[arg(long)]
+    json: bool,
+    /// The model by its published name; the probabilistic one of the data's order if not given.
+    #[arg(long, value_parser = preset(), value_name = "NAME", help_heading = "Fit")]
+    model: Option<Preset>,
+    #[command(flatten)]
+    fitting: Fitting,
+    /// The algorithm.
+    #[arg(long, value_enum, default_value = "exact", help_heading = "Fit")]
+    algorithm: AlgorithmArg,
+    /// Where to begin: kmeans, random (the paper's) or a model file.
+    #[arg(long, value_name = "kmeans|random|FILE", default_value = "kmeans", help_heading = "Fit")]
+    init: String,
+    /// Keep the state of the fit in this file while it runs.
+    #[arg(long, value_name = "FILE", help_heading = "Fit")]
+    checkpoint: Option<PathBuf>,
+    /// After how many iterations the state is kept.
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "checkpoint", help_heading = "Fit")]
+    checkpoint_every: usize,
+    /// Go on from the checkpoint if it is there; the result has the same bits as if nothing had happened.
+    #[arg(long, requires = "checkpoint", help_heading = "Fit")]
+    resume: bool,
+    #[command(flatten)]
+    options: DataOptions,
+}
+
+impl Fit {
+    pub(crate) fn run(self, quiet: bool) -> anyhow::Result<()> {
+        output::check(&self.output)?;
+        if let Some(path) = &self.checkpoint {
+            output::check(path)?;
+        }
+        let data = self.options.open(&self.data)?;
+        let samples = &data.samples;
+        let options = self.fit_options()?;
+        let preset = self.model.unwrap_or_else(|| Preset::for_order(samples.order(), options.components));
+        self.notes(preset, &options, quiet);
+        let fit = if preset.is_mixture() {
+            let mut line = FitLine::new(quiet, Interrupted::watch());
+            let fit = preset.fit(samples, &options, &mut |p| line.show(p));
+            line.clear();
+            fit?
+        } else {
+            // No iteration of these takes long enough to be stopped in between.
+            let _working = working(quiet, format!("fitting {preset}"));
+            preset.fit(samples, &options, &mut |_| std::ops::ControlFlow::Continue(()))?
+        };
+        let view = preset.view(samples)?;
+        let parts = view.len() / samples.len();
+        let bic = match &fit.model {
+            Model::Mixture(m) => m.evaluate(&view)?.bic,
+            Model::LowRank(_) => f64::NAN,
+        };
+        let figures = Figures::new(&fit, parts, bic);
+        let seconds = fit.history.seconds;
+        // The same fit gives the same file: how long it took does not belong into it.
+        let history = matmix::History { seconds: 0.0, ..fit.history.clone() };
+        let file = ModelFile {
+            model: fit.model.clone(),
+            name: Some(preset.name().into()),
+            options: self.describe(&options, samples.shape()),
+            history: Some(history),
+        };
+        file.save(&self.output)?;
+        self.tell(&fit, &figures, &data, seconds, quiet);
+        if self.json {
+            output::json(&figures.json(&fit, samples.len(), samples.shape(), seconds, options.seed))?;
+        }
+        Ok(())
+    }
+
+    fn fit_options(&self) -> anyhow::Result<FitOptions> {
+        let start = match self.init.as_str() {
+            "kmeans" => Start::KMeans,
+            "random" => Start::Random,
+            file => start_from(Path::new(file))?,
+        };
+        let checkpoint = self.checkpoint.as_ref().map(|path| Checkpoint {
+            path: path.clone(),
+            every: self.checkpoint_every,
+            resume: self.resume,
+        });
+        Ok(FitOptions { algorithm: self.algorithm.into(), start, checkpoint, ..self.fitting.options() })
+    }
+
+    /// What was asked for and is not used.
+    fn notes(&self, preset: Preset, options: &FitOptions, quiet: bool) {
+        let note = |text: String| output::say(quiet, &format!("note: {text}"));
+        if preset.components(options.components) != options.components {
+            note(format!("{preset} has one component; -k {} is not used", options.components));
+        }
+        if !preset.is_mixture() && self.checkpoint.is_some() {
+            note(format!("{preset} takes a few steps only; no checkpoint is kept"));
+        }
+    }
+
+    /// What goes into the model file, so that one can see later how it was made.
+    fn describe(&self, options: &FitOptions, shape: &[usize]) -> Value {
+        json!({
+            "shape": shape,
+            "scale": self.options.reading.scale(),
+            "components": options.components,
+            "algorithm": self.algorithm.name(),
+            "init": match options.start { Start::KMeans => "kmeans", Start::Random => "random", _ => "model" },
+            "max_iter": options.max_iter,
+            "tol": options.tol,
+            "n_init": options.n_init,
+            "seed": options.seed,
+        })
+    }
+
+    fn tell(
+        &self,
+        fit: &PresetFit,
+        figures: &Figures,
+        data: &matmix::data::DataSet,
+        seconds: f64,
+        quiet: bool,
+    ) {
+        let say = |line: &str| output::say(quiet, line);
+        let (samples, model) = (&data.samples, &fit.model);
+        say(&format!(
+            "{} fitted to {} of {}: {}, cores {}",
+            fit.preset,
+            plural(samples.len(), "sample"),
+            sides(samples.shape()),
+            plural(model.n_components(), "component"),
+            sides(model.rank()),
+        ));
+        let how = match figures.stop {
+            StopReason::Converged => "converged",
+            StopReason::Stopped => "stopped by Ctrl-C, the best model so far is kept,",
+            _ => "not yet converged",
+        };
+        let likelihood = match model {
+            Model::Mixture(_) => format!("log-likelihood {:.4} per sample, ", figures.log_likelihood),
+            Model::LowRank(_) => String::new(),
+        };
+        let iterations = plural(figures.iterations, "iteration");
+        let error = figures.reconstruction_error;
+        say(&format!(
+            "{how} after {iterations} in {seconds:.1} s: {likelihood}reconstruction error {error:.4}"
+        ));
+        if let Model::Mixture(m) = model {
+            let mut table = Table::new(["component", "weight", "noise variance", "samples"]);
+            for (k, part) in m.components().iter().enumerate() {
+                let samples = fit.assigned.get(k).map_or("–".into(), u64::to_string);
+                let noise = format!("{:.4e}", part.noise_variance());
+                table.row([k.to_string(), number(m.weights()[k], 4), noise, samples]);
+            }
+            say(&format!("\n{table}"));
+        }
+        for event in &fit.history.events {
+            say(&format!("note: {}", words(event)));
+        }
+        if figures.stop == StopReason::MaxIterations {
+            say("note: the last iteration was still changing the model; --max-iter allows more of them");
+        }
+        say(&format!("wrote {}", self.output.display()));
+    }
+}
+
+fn start_from(path: &Path) -> anyhow::Result<Start> {
+    if !path.exists() {
+        let message = format!("--init {}: there is no such model file", path.display());
+        return Err(hinted(message, "--init takes kmeans, random or the name of a model file"));
+    }
+    match ModelFile::load(path)?.model {
+        Model::Mixture(m) => Ok(Start::Model(Box::new(m))),
+        Model::LowRank(_) => {
+            let message = format!("--init {}: a fit can only begin with a mixture", path.display());
+            Err(hinted(message, "--init takes kmeans, random or the model file of a mixture"))
+        }
+    }
+}
+
+fn words(event: &Event) -> String {
+    match event {
+        Event::Reseeded { iteration, component, sample } => format!(
+            "component {component} explained next to nothing after iteration {iteration} and was begun anew at sample {sample}"
+        ),
+        Event::Starved { component, weight } => {
+            format!("component {component} has only {weight:.1} samples; fewer components may do")
+        }
+        Event::NoiseAtFloor { component } => {
+            format!(
+                "the noise variance of component {component} is at its floor; it explains its samples all but exactly"
+            )
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+/// The figures of a fit, per sample of the data: a model of rows counts a sample as the sum of its rows.
+pub(crate) struct Figures {
+    pub(crate) stop: StopReason,
+    pub(crate) iterations: usize,
+    pub(crate) log_likelihood: f64,
+    pub(crate) reconstruction_error: f64,
+    pub(crate) bic: f64,
+}
+
+impl Figures {
+    pub(crate) fn new(fit: &PresetFit, parts: usize, bic: f64) -> Self {
+        let history = &fit.history;
+        let last = |series: &[f64]| series.last().copied().unwrap_or(f64::NAN);
+        let iterations = match fit.model {
+            Model::Mixture(_) => history.n_iterations(),
+            Model::LowRank(_) => history.reconstruction_error.len(),
+        };
+        Self {
+            stop: history.stop.unwrap_or(StopReason::MaxIterations),
+            iterations,
+            log_likelihood: last(&history.log_likelihood) * parts as f64,
+            reconstruction_error: last(&history.reconstruction_error) * (parts as f64).sqrt(),
+            bic,
+        }
+    }
+
+    fn json(&self, fit: &PresetFit, samples: usize, shape: &[usize], seconds: f64, seed: u64) -> Value {
+        let (weights, noise): (Vec<f64>, Vec<f64>) = match &fit.model {
+            Model::Mixture(m) => {
+                (m.weights().to_vec(), m.components().iter().map(|c| c.noise_variance()).collect())
+            }
+            Model::LowRank(_) => (vec![], vec![]),
+        };
+        json!({
+            "model": fit.preset.name(),
+            "n_samples": samples,
+            "shape": shape,
+            "rank": fit.model.rank(),
+            "n_components": fit.model.n_components(),
+            "n_parameters": fit.model.n_parameters(),
+            "n_iterations": self.iterations,
+            "stop_reason": self.stop.name(),
+            "log_likelihood": self.log_likelihood,
+            "reconstruction_error": self.reconstruction_error,
+            "bic": self.bic,
+            "seconds": seconds,
+            "seed": seed,
+            "weights": weights,
+            "noise_variance": noise,
+            "assigned": fit.assigned,
+            "events": fit.history.events,
+        })
+    }
+}

@@ -1,0 +1,169 @@
+//! `matmix info`: what is in a file.
+
+use std::path::Path;
+
+use matmix::data::DataSet;
+use matmix::error::sides;
+use matmix::{Model, ModelFile};
+use serde_json::{Value, json};
+
+use crate::data_args::{DataOptions, is_model};
+use crate::output;
+use crate::table::{Table, count, number, plural};
+
+/// Say what a model file or a data set holds.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Info {
+    /// A model file or data.
+    #[arg(value_name = "MODEL|DATA")]
+    what: String,
+    /// Print it as one JSON object.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    options: DataOptions,
+}
+
+impl Info {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        if is_model(Path::new(&self.what)) {
+            let file = ModelFile::load(&self.what)?;
+            return if self.json { output::json(&model_json(&file)) } else { output::result(&model(&file)) };
+        }
+        let data = self.options.open(&self.what)?;
+        let seen = Values::of(&data)?;
+        if self.json {
+            return output::json(&json!({
+                "name": data.name, "format": data.format, "n_samples": data.samples.len(),
+                "shape": data.samples.shape(), "element": data.samples.element().name(),
+                "minimum": seen.low, "maximum": seen.high, "mean": seen.mean,
+                "labels": data.labels.as_ref().map(|l| &l.names),
+            }));
+        }
+        output::result(&data_words(&data, &seen))
+    }
+}
+
+/// The values of a set at a glance.
+struct Values {
+    low: f64,
+    high: f64,
+    mean: f64,
+}
+
+impl Values {
+    fn of(data: &DataSet) -> matmix::Result<Self> {
+        let samples = &data.samples;
+        let (mut low, mut high, mut sum) = (f64::INFINITY, f64::NEG_INFINITY, 0.0);
+        for n in 0..samples.len() {
+            for x in samples.to_f64(n..n + 1)? {
+                (low, high, sum) = (low.min(x), high.max(x), sum + x);
+            }
+        }
+        Ok(Self { low, high, mean: sum / (samples.len() * samples.sample_len()) as f64 })
+    }
+}
+
+fn data_words(data: &DataSet, values: &Values) -> String {
+    let samples = &data.samples;
+    let mut text = format!("{} ({})\n", data.name, data.format);
+    text.push_str(&format!(
+        "  samples  {} of {}, stored as {}\n",
+        count(samples.len()),
+        sides(samples.shape()),
+        samples.element().name()
+    ));
+    text.push_str(&format!("  values   {} to {}, mean {:.4}\n", values.low, values.high, values.mean));
+    match &data.labels {
+        None => text.push_str("  labels   none\n"),
+        Some(labels) => {
+            let mut counts = vec![0; labels.names.len()];
+            labels.index.iter().for_each(|&i| counts[i] += 1);
+            let listed: Vec<String> =
+                labels.names.iter().zip(&counts).take(20).map(|(name, n)| format!("{name} ({n})")).collect();
+            let more = if labels.names.len() > 20 { ", …" } else { "" };
+            text.push_str(&format!("  labels   {}: {}{more}\n", labels.names.len(), listed.join(", ")));
+        }
+    }
+    text
+}
+
+fn model(file: &ModelFile) -> String {
+    let model = &file.model;
+    let name = file.name.as_deref().unwrap_or(match model {
+        Model::Mixture(_) => "mixture",
+        Model::LowRank(_) => "low rank",
+    });
+    let mut text = format!(
+        "{name}: {} of cores {} for samples of {}, {} parameters\n",
+        plural(model.n_components(), "component"),
+        sides(model.rank()),
+        sides(model.shape()),
+        count(model.n_parameters()),
+    );
+    if let Some(options) = file.options.as_object() {
+        let listed: Vec<String> =
+            options.iter().map(|(k, v)| format!("{k} {}", v.to_string().replace('"', ""))).collect();
+        text.push_str(&format!("  fitted with  {}\n", listed.join(", ")));
+    }
+    if let Some(history) = &file.history {
+        let last = |series: &[f64]| number(series.last().copied().unwrap_or(f64::NAN), 4);
+        let stop = history.stop.map_or("unknown", |s| s.name());
+        text.push_str(&format!(
+            "  history      {} iterations ({stop}), log-likelihood {}, reconstruction error {}\n",
+            history.n_iterations().max(history.reconstruction_error.len().saturating_sub(1)),
+            last(&history.log_likelihood),
+            last(&history.reconstruction_error),
+        ));
+    }
+    match model {
+        Model::Mixture(m) => {
+            let mut table = Table::new(["component", "weight", "noise variance", "largest s"]);
+            for (k, c) in m.components().iter().enumerate() {
+                // s_1 = Π λ_1: the variance along the first entry of the core.
+                let largest: f64 = c
+                    .loadings()
+                    .iter()
+                    .map(|u| (0..u.rows()).map(|i| u[(i, 0)] * u[(i, 0)]).sum::<f64>())
+                    .product();
+                table.row([
+                    k.to_string(),
+                    number(m.weights()[k], 4),
+                    format!("{:.4e}", c.noise_variance()),
+                    number(largest, 4),
+                ]);
+            }
+            text.push_str(&format!("\n{table}"));
+        }
+        Model::LowRank(m) => {
+            let mut table = Table::new(["mode", "side", "rank", "share of the variance per loading"]);
+            for (d, ratios) in m.explained_variance_ratio().iter().enumerate() {
+                let shares: Vec<String> = ratios.iter().take(8).map(|r| format!("{r:.3}")).collect();
+                let more = if ratios.len() > 8 { " …" } else { "" };
+                table.row([
+                    (d + 1).to_string(),
+                    m.shape()[d].to_string(),
+                    m.rank()[d].to_string(),
+                    shares.join(" ") + more,
+                ]);
+            }
+            text.push_str(&format!("\n{table}"));
+        }
+    }
+    text
+}
+
+fn model_json(file: &ModelFile) -> Value {
+    let (weights, noise) = match &file.model {
+        Model::Mixture(m) => {
+            let noise: Vec<f64> = m.components().iter().map(|c| c.noise_variance()).collect();
+            (json!(m.weights()), json!(noise))
+        }
+        Model::LowRank(_) => (Value::Null, Value::Null),
+    };
+    json!({
+        "model": file.name, "shape": file.model.shape(), "rank": file.model.rank(),
+        "n_components": file.model.n_components(), "n_parameters": file.model.n_parameters(),
+        "weights": weights, "noise_variance": noise, "options": file.options, "history": file.history,
+    })
+}

@@ -1,0 +1,14 @@
+//! One file per command.
+
+pub(crate) mod assign;
+pub(crate) mod compare;
+pub(crate) mod demo;
+pub(crate) mod fit;
+pub(crate) mod info;
+pub(crate) mod montage;
+pub(crate) mod recognize;
+pub(crate) mod reconstruct;
+pub(crate) mod report;
+pub(crate) mod sample;
+pub(crate) mod score;
+pub(crate) mod transform;

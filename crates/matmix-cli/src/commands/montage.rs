@@ -1,0 +1,97 @@
+//! `matmix montage`: pictures of samples, means and reconstructions.
+
+use std::path::{Path, PathBuf};
+
+use matmix::picture::{Grid, ValueRange};
+use matmix::{Model, ModelFile};
+
+use crate::commands::reconstruct::range;
+use crate::data_args::{DataOptions, is_model, load_model, shape_of, view};
+use crate::error::hinted;
+use crate::output;
+
+/// Draw samples, the means of a model, or samples and their reconstructions in rows.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Montage {
+    /// Data, or a model file to see its means.
+    #[arg(value_name = "DATA|MODEL")]
+    what: String,
+    /// The picture to write.
+    #[arg(long, short, value_name = "GRID.png")]
+    output: PathBuf,
+    /// Rebuild the samples with this model, a row each; may be given several times.
+    #[arg(long, value_name = "MODEL")]
+    model: Vec<PathBuf>,
+    /// How many samples, evenly spaced over the set; 10 with models, 64 without, if not given.
+    #[arg(long, short = 'n', value_name = "N")]
+    count: Option<usize>,
+    /// Tiles per row; as square as possible if not given.
+    #[arg(long, value_name = "N")]
+    columns: Option<usize>,
+    /// Every value becomes a square of so many pixels.
+    #[arg(long, value_name = "PIXELS", default_value_t = 2)]
+    enlarge: usize,
+    #[command(flatten)]
+    options: DataOptions,
+}
+
+impl Montage {
+    pub(crate) fn run(self, quiet: bool) -> anyhow::Result<()> {
+        output::check(&self.output)?;
+        if !output::ends_with(&self.output, "png") {
+            let message = format!("{}: pictures are written as PNG", self.output.display());
+            return Err(hinted(message, "give a name that ends in .png: -o grid.png"));
+        }
+        let grid = Grid { columns: self.columns, enlarge: self.enlarge, ..Grid::default() };
+        let image = if is_model(Path::new(&self.what)) {
+            let file = ModelFile::load(&self.what)?;
+            let means: Vec<&[f64]> = match &file.model {
+                Model::Mixture(m) => m.components().iter().map(|c| c.mean()).collect(),
+                Model::LowRank(m) => vec![m.mean()],
+            };
+            grid.draw(&shape_of(&file), &means)?
+        } else {
+            self.samples(grid)?
+        };
+        image.write_png(&self.output)?;
+        output::say(
+            quiet,
+            &format!("wrote {} ({}×{} pixels)", self.output.display(), image.width, image.height),
+        );
+        Ok(())
+    }
+
+    fn samples(&self, grid: Grid) -> anyhow::Result<matmix::picture::Image> {
+        let files: Vec<ModelFile> =
+            self.model.iter().map(|path| load_model(path)).collect::<anyhow::Result<_>>()?;
+        let mut options = self.options.clone();
+        if let Some(first) = files.first() {
+            options.reading = options.reading.like(first);
+        }
+        let data = options.open(&self.what)?;
+        for (file, path) in files.iter().zip(&self.model) {
+            view(file, path, &data)?;
+        }
+        let samples = data.samples;
+        let chosen = spaced(samples.len(), self.count.unwrap_or(if files.is_empty() { 64 } else { 10 }));
+        let chosen = samples.clone().select(&chosen)?;
+        let size = chosen.sample_len();
+        let rows = |x: Vec<f64>| x.chunks_exact(size).map(<[f64]>::to_vec).collect::<Vec<_>>();
+        let originals = rows(chosen.to_f64(0..chosen.len())?);
+        if files.is_empty() {
+            return Ok(grid.draw(chosen.shape(), &originals)?);
+        }
+        let mut all = vec![originals];
+        for file in &files {
+            all.push(rows(file.model.reconstruct(&file.view(&chosen)?)?));
+        }
+        let ValueRange::Given(low, high) = range(&chosen)? else { unreachable!("a range was measured") };
+        Ok(Grid { range: ValueRange::Given(low, high), ..grid }.draw_rows(chosen.shape(), &all)?)
+    }
+}
+
+/// `count` places evenly spaced over `len`, from the first on.
+pub(crate) fn spaced(len: usize, count: usize) -> Vec<usize> {
+    let count = count.clamp(1, len);
+    (0..count).map(|i| i * len / count).collect()
+}

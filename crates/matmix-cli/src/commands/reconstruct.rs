@@ -1,0 +1,107 @@
+//! `matmix reconstruct`: samples as a model sees them.
+
+use std::path::PathBuf;
+
+use matmix::data::npy;
+use matmix::picture::{Grid, ValueRange, write_folder};
+use matmix::{Model, Reconstruction, Samples};
+
+use crate::data_args::{DataOptions, Seen};
+use crate::error::hinted;
+use crate::output;
+use crate::progress::working;
+use crate::table::plural;
+
+/// Rebuild samples from their cores, in the shape they came in.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Reconstruct {
+    /// The model file.
+    #[arg(value_name = "MODEL")]
+    model: PathBuf,
+    /// The samples.
+    #[arg(value_name = "DATA")]
+    data: String,
+    /// The .npy file to write, or a folder for one PNG per sample.
+    #[arg(long, short, value_name = "X.npy|FOLDER")]
+    output: PathBuf,
+    /// Rebuild from all components, weighted by their responsibilities, and not from the most probable one.
+    #[arg(long)]
+    weighted: bool,
+    #[command(flatten)]
+    options: DataOptions,
+}
+
+impl Reconstruct {
+    pub(crate) fn run(self, quiet: bool) -> anyhow::Result<()> {
+        let to_file = output::ends_with(&self.output, "npy");
+        if to_file {
+            output::check(&self.output)?;
+        } else if self.output.is_file() || self.output.extension().is_some() && !self.output.is_dir() {
+            let message = format!("{}: neither a .npy file nor a folder", self.output.display());
+            return Err(hinted(message, "-o X.npy writes an array, -o FOLDER one PNG per sample"));
+        }
+        let seen = Seen::new(&self.model, &self.data, &self.options)?;
+        let spinner = working(quiet, format!("rebuilding {}", plural(seen.data.samples.len(), "sample")));
+        if to_file {
+            self.write(&seen)?;
+        } else {
+            let mut rebuilt = Vec::new();
+            self.each(&seen, &mut |x| rebuilt.extend(x))?;
+            let samples = Samples::from_vec(seen.shape(), rebuilt)?;
+            // Drawn with the range of the originals, so that both can be compared.
+            let range = range(&seen.data.samples)?;
+            write_folder(&self.output, &samples, &Grid { range, ..Grid::default() })?;
+        }
+        drop(spinner);
+        let error = seen.file.model.reconstruction_error(&seen.view)? * (seen.parts as f64).sqrt();
+        output::say(quiet, &format!("reconstruction error {error:.4}; wrote {}", self.output.display()));
+        Ok(())
+    }
+
+    /// Writes the array chunk by chunk: it may be larger than memory.
+    fn write(&self, seen: &Seen) -> anyhow::Result<()> {
+        let mut axes = vec![seen.data.samples.len()];
+        axes.extend(seen.shape());
+        let mut failed = None;
+        let written = npy::write::<f64>(&self.output, &axes, |put| {
+            let mut full = Ok(());
+            let done = self.each(seen, &mut |x| {
+                if full.is_ok() {
+                    full = put(&x);
+                }
+            });
+            done.map_err(|e| {
+                let message = e.to_string();
+                failed = Some(e);
+                std::io::Error::other(message)
+            })?;
+            full
+        });
+        match failed {
+            Some(error) => Err(error.into()),
+            None => Ok(written?),
+        }
+    }
+
+    fn each(&self, seen: &Seen, put: &mut dyn FnMut(Vec<f64>)) -> matmix::Result<()> {
+        let rule = if self.weighted { Reconstruction::Weighted } else { Reconstruction::MostProbable };
+        match &seen.file.model {
+            Model::Mixture(m) => m.reconstruct_chunks(&seen.view, rule, put),
+            Model::LowRank(m) => {
+                put(m.reconstruct(&seen.view)?);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The range of a set's values.
+pub(crate) fn range(samples: &Samples<'_>) -> matmix::Result<ValueRange> {
+    let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+    for n in 0..samples.len() {
+        for x in samples.to_f64(n..n + 1)? {
+            (low, high) = (low.min(x), high.max(x));
+        }
+    }
+    Ok(ValueRange::Given(low, high))
+}

@@ -1,0 +1,207 @@
+//! The options every command that reads DATA shares.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use matmix::data::{DataSet, OpenOptions, parse_range, parse_resize, parse_scale, parse_shape};
+use matmix::error::sides;
+use matmix::{Error, Model, ModelFile, Samples};
+
+use crate::error::hinted;
+
+/// A list of sides as one argument: `28x28`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Sides(pub(crate) Vec<usize>);
+
+/// A shape, such as 28x28.
+pub(crate) fn shape(text: &str) -> Result<Sides, String> {
+    parse_shape(text)
+        .map(Sides)
+        .map_err(|_| "it must be sides of at least 1, such as 28x28, 32x32x3 or 784".into())
+}
+
+/// The ranks of the cores, such as 4x4 or 4.
+pub(crate) fn rank(text: &str) -> Result<Sides, String> {
+    let wrong = "it must be one rank for all modes or one per mode, each at least 1, such as 4 or 4x4";
+    parse_shape(text).map(Sides).map_err(|_| wrong.into())
+}
+
+fn scale(text: &str) -> Result<f64, String> {
+    parse_scale(text).map_err(|_| "it must be a number other than 0 or a fraction, such as 1/255".into())
+}
+
+fn resize(text: &str) -> Result<(usize, usize), String> {
+    parse_resize(text).map_err(|_| "it must be rows x columns, such as 64x64".into())
+}
+
+/// A run of samples, such as 0:500.
+pub(crate) fn range(text: &str) -> Result<Range<usize>, String> {
+    parse_range(text)
+        .map_err(|_| "it must be first:end, the end not included, such as 0:500, :500 or 500:".into())
+}
+
+/// How values and shapes are read: the same for all sets of one command.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Data")]
+pub(crate) struct Reading {
+    /// Multiply every value; 1/255 is usual for bytes. With a model, the factor of its fit if not given.
+    #[arg(long, value_parser = scale, value_name = "FACTOR", allow_hyphen_values = true)]
+    scale: Option<f64>,
+    /// The shape of one sample, where the data does not say it.
+    #[arg(long, value_parser = shape, value_name = "28x28")]
+    shape: Option<Sides>,
+    /// Bring images of a folder to these rows and columns.
+    #[arg(long, value_parser = resize, value_name = "64x64")]
+    resize: Option<(usize, usize)>,
+    /// Keep the channels of colour images as a third mode.
+    #[arg(long, alias = "color")]
+    colour: bool,
+    /// Leave out the samples with this label; may be given several times.
+    #[arg(long, value_name = "LABEL")]
+    exclude: Vec<String>,
+    /// Keep only the first N samples.
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+}
+
+impl Reading {
+    /// Opens one set with its own labels and range.
+    pub(crate) fn open(
+        &self,
+        spec: &str,
+        labels: Option<&Path>,
+        take: Option<&Range<usize>>,
+    ) -> anyhow::Result<DataSet> {
+        let options = OpenOptions {
+            shape: self.shape.as_ref().map(|s| s.0.clone()),
+            labels: labels.map(Path::to_path_buf),
+            colour: self.colour,
+            resize: self.resize,
+            scale: self.scale,
+            take: take.cloned(),
+            exclude: self.exclude.clone(),
+            limit: self.limit,
+            ..OpenOptions::default()
+        };
+        Ok(matmix::data::open(spec, &options)?)
+    }
+
+    pub(crate) fn scale(&self) -> f64 {
+        self.scale.unwrap_or(1.0)
+    }
+
+    /// The same options with the factor a model was fitted with, unless another one was given: whoever fitted to
+    /// bytes over 255 means the same ever after.
+    pub(crate) fn like(&self, file: &ModelFile) -> Self {
+        Self { scale: self.scale.or_else(|| file.options["scale"].as_f64()), ..self.clone() }
+    }
+}
+
+/// All options of one set.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Data")]
+pub(crate) struct DataOptions {
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+    /// Take only these samples, counted from 0, the end not included.
+    #[arg(long, value_parser = range, value_name = "0:500")]
+    take: Option<Range<usize>>,
+    /// A file with one label per sample: text lines, .npy or IDX.
+    #[arg(long, value_name = "FILE")]
+    labels: Option<PathBuf>,
+}
+
+impl DataOptions {
+    pub(crate) fn open(&self, spec: &str) -> anyhow::Result<DataSet> {
+        self.reading.open(spec, self.labels.as_deref(), self.take.as_ref())
+    }
+}
+
+/// A model and data as the model sees it.
+pub(crate) struct Seen {
+    pub(crate) file: ModelFile,
+    pub(crate) data: DataSet,
+    /// The data flattened, or split into rows, as the model needs it.
+    pub(crate) view: Samples<'static>,
+    /// How many samples of the view one sample of the data is: 1, or its number of rows.
+    pub(crate) parts: usize,
+}
+
+impl Seen {
+    pub(crate) fn new(model: &Path, data: &str, options: &DataOptions) -> anyhow::Result<Self> {
+        let file = load_model(model)?;
+        let reading = options.reading.like(&file);
+        let data = reading.open(data, options.labels.as_deref(), options.take.as_ref())?;
+        let view = view(&file, model, &data)?;
+        let parts = view.len() / data.samples.len();
+        Ok(Self { file, data, view, parts })
+    }
+
+    /// The mixture, or why there is none.
+    pub(crate) fn mixture(&self, what: &str) -> anyhow::Result<&matmix::Mixture> {
+        match &self.file.model {
+            Model::Mixture(m) => Ok(m),
+            Model::LowRank(_) => {
+                let name = self.file.name.as_deref().unwrap_or("this model");
+                let message = format!("{name} has no noise model, and so no {what}");
+                Err(hinted(message, "fit a mixture: --model ppca, psopca, mixppca, mp2dpca or mixb2dppca"))
+            }
+        }
+    }
+
+    /// The shape of one sample of the data, for arrays that are written: what was read is what comes back.
+    pub(crate) fn shape(&self) -> &[usize] {
+        self.data.samples.shape()
+    }
+
+    /// The axes of an array with one entry per sample: N, and the rows where the model is one of rows.
+    pub(crate) fn axes(&self) -> Vec<usize> {
+        let n = self.data.samples.len();
+        if self.parts == 1 { vec![n] } else { vec![n, self.parts] }
+    }
+}
+
+/// Reads a model file.
+pub(crate) fn load_model(path: &Path) -> anyhow::Result<ModelFile> {
+    if !path.exists() {
+        let message = format!("{}: there is no such model file", path.display());
+        return Err(hinted(message, "`matmix fit DATA -k 10 -r 4x4 -o MODEL` makes one"));
+    }
+    Ok(ModelFile::load(path)?)
+}
+
+/// The data as the model sees it, or which of the two does not fit the other.
+pub(crate) fn view(file: &ModelFile, model: &Path, data: &DataSet) -> anyhow::Result<Samples<'static>> {
+    file.view(&data.samples).map_err(|error| match error {
+        Error::ShapeMismatch { expected, found } => hinted(
+            format!(
+                "{}: its samples have shape {}, but {} is a model of {}",
+                data.name,
+                sides(&found),
+                model.display(),
+                sides(&expected)
+            ),
+            "--shape and --resize change the shape of the data; `matmix info` says what a model or a set holds",
+        ),
+        other => other.into(),
+    })
+}
+
+/// The shape a model's samples had before a preset flattened them, if the model file tells.
+pub(crate) fn shape_of(file: &ModelFile) -> Vec<usize> {
+    let shape = file.model.shape();
+    let told: Option<Vec<usize>> = file.options["shape"]
+        .as_array()
+        .and_then(|axes| axes.iter().map(|a| a.as_u64().map(|a| a as usize)).collect());
+    match told {
+        Some(told) if told.iter().product::<usize>() == shape.iter().product::<usize>() => told,
+        _ => shape.to_vec(),
+    }
+}
+
+/// Whether a file looks like a model (safetensors: eight bytes of length, then JSON) and not like data.
+pub(crate) fn is_model(path: &Path) -> bool {
+    use std::io::Read;
+    let mut start = [0; 9];
+    std::fs::File::open(path).and_then(|mut f| f.read_exact(&mut start)).is_ok() && start[8] == b'{'
+}

@@ -1,0 +1,93 @@
+//! The models the paper compares, with its settings.
+
+use matmix::fit::Observer;
+use matmix::{Algorithm, FitOptions, Preset, PresetFit, Samples, Start, StopRule};
+
+use crate::fit_args::AlgorithmArg;
+
+/// T: the largest number of iterations.
+pub(super) const ITERATIONS: usize = 50;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Method {
+    Glram,
+    /// As many factors as mixB2DPPCA's core has entries.
+    MixPpca,
+    /// r factors.
+    MixPpcaFew,
+    MixB2d,
+}
+
+impl Method {
+    pub(super) const ALL: [Method; 4] = [Method::Glram, Method::MixPpca, Method::MixPpcaFew, Method::MixB2d];
+    pub(super) const MIXTURES: [Method; 3] = [Method::MixPpca, Method::MixPpcaFew, Method::MixB2d];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Method::Glram => "GLRAM",
+            Method::MixPpca => "mixPPCA (r·c)",
+            Method::MixPpcaFew => "mixPPCA (r)",
+            Method::MixB2d => "mixB2DPPCA",
+        }
+    }
+
+    /// As it stands in the results.
+    pub(super) fn key(self) -> &'static str {
+        match self {
+            Method::Glram => "glram",
+            Method::MixPpca => "mixppca-rc",
+            Method::MixPpcaFew => "mixppca-r",
+            Method::MixB2d => "mixb2dppca",
+        }
+    }
+
+    pub(super) fn from_key(key: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|m| m.key() == key)
+    }
+
+    pub(super) fn preset(self) -> Preset {
+        match self {
+            Method::Glram => Preset::Glram,
+            Method::MixPpca | Method::MixPpcaFew => Preset::MixPpca,
+            Method::MixB2d => Preset::MixB2dPpca,
+        }
+    }
+
+    /// The samples as the model sees them.
+    pub(super) fn view<'a>(self, samples: &Samples<'a>) -> matmix::Result<Samples<'a>> {
+        self.preset().view(samples)
+    }
+
+    /// Fits it to matrices with r = c. `tol` is the paper's ε on e; 0 runs all T iterations.
+    pub(super) fn fit(
+        self,
+        samples: &Samples<'_>,
+        k: usize,
+        r: usize,
+        algorithm: AlgorithmArg,
+        tol: f64,
+        seed: u64,
+        observer: &mut Observer<'_>,
+    ) -> matmix::Result<PresetFit> {
+        let faithful = algorithm == AlgorithmArg::Paper;
+        let options = FitOptions {
+            components: k,
+            rank: if self == Method::MixPpcaFew { vec![r] } else { vec![r, r] },
+            // The mixture of PPCA is Tipping and Bishop's in either case, from the same kind of start.
+            algorithm: if faithful && self == Method::MixB2d { Algorithm::Paper } else { Algorithm::Exact },
+            start: if faithful { Start::Random } else { Start::KMeans },
+            max_iter: ITERATIONS,
+            tol: if self == Method::Glram { 1e-8 } else { tol },
+            stop: StopRule::ReconstructionError,
+            seed,
+            // The grid is what runs in parallel.
+            threads: Some(1),
+            ..FitOptions::default()
+        };
+        match self {
+            // With one number for matrices the preset would take its square.
+            Method::MixPpcaFew => self.preset().fit(&self.view(samples)?, &options, observer),
+            _ => self.preset().fit(samples, &options, observer),
+        }
+    }
+}

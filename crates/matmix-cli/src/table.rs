@@ -1,0 +1,137 @@
+//! Small tables: on the screen, as Markdown, as CSV.
+
+/// A table of text. Columns of numbers are set flush right.
+#[derive(Debug, Clone)]
+pub(crate) struct Table {
+    head: Vec<String>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    pub(crate) fn new<S: Into<String>>(head: impl IntoIterator<Item = S>) -> Self {
+        Self { head: head.into_iter().map(Into::into).collect(), rows: vec![] }
+    }
+
+    pub(crate) fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
+        let cells: Vec<String> = cells.into_iter().map(Into::into).collect();
+        assert_eq!(cells.len(), self.head.len(), "a cell per column");
+        self.rows.push(cells);
+    }
+
+    fn is_number(&self, column: usize) -> bool {
+        let number = |cell: &String| {
+            cell.is_empty() || cell.starts_with(|c: char| c.is_ascii_digit() || "-+−–*".contains(c))
+        };
+        self.rows.iter().all(|row| number(&row[column]))
+    }
+
+    /// All lines, every column at least so wide.
+    fn lines(&self, least: usize) -> Vec<Vec<String>> {
+        let all = || std::iter::once(&self.head).chain(&self.rows);
+        let columns = self.head.len();
+        let width = |j: usize| all().map(|row| row[j].chars().count()).max().unwrap_or(0).max(least);
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        let right: Vec<bool> = (0..columns).map(|j| self.is_number(j)).collect();
+        let padded = |row: &Vec<String>| {
+            (0..columns)
+                .map(|j| {
+                    let space = " ".repeat(widths[j] - row[j].chars().count());
+                    if right[j] { space + &row[j] } else { row[j].clone() + &space }
+                })
+                .collect()
+        };
+        all().map(padded).collect()
+    }
+
+    /// For Markdown.
+    pub(crate) fn markdown(&self) -> String {
+        let lines = self.lines(3);
+        let mut out = String::new();
+        for (i, line) in lines.iter().enumerate() {
+            out.push_str(&format!("| {} |\n", line.join(" | ")));
+            if i == 0 {
+                let rule = |(j, cell): (usize, &String)| {
+                    let dashes = "-".repeat(cell.chars().count() - 1);
+                    if self.is_number(j) { format!("{dashes}:") } else { format!("{dashes}-") }
+                };
+                let rules: Vec<String> = line.iter().enumerate().map(rule).collect();
+                out.push_str(&format!("| {} |\n", rules.join(" | ")));
+            }
+        }
+        out
+    }
+
+    /// For programs.
+    pub(crate) fn csv(&self) -> String {
+        let line = |row: &Vec<String>| {
+            let cells: Vec<String> = row.iter().map(|cell| field(cell)).collect();
+            cells.join(",") + "\n"
+        };
+        std::iter::once(&self.head).chain(&self.rows).map(line).collect()
+    }
+}
+
+/// A field of a CSV line.
+pub(crate) fn field(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.into()
+    }
+}
+
+/// For the screen.
+impl std::fmt::Display for Table {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (i, line) in self.lines(0).iter().enumerate() {
+            writeln!(f, "{}", line.join("  ").trim_end())?;
+            if i == 0 {
+                let width = line.iter().map(|c| c.chars().count()).sum::<usize>() + 2 * (line.len() - 1);
+                writeln!(f, "{}", "─".repeat(width))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A number with so many digits after the point, or a dash for what does not exist.
+pub(crate) fn number(x: f64, digits: usize) -> String {
+    if x.is_finite() { format!("{x:.digits$}") } else { "–".into() }
+}
+
+/// `133,760`.
+pub(crate) fn count(n: usize) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// `1 sample`, `2 samples`.
+pub(crate) fn plural(n: usize, noun: &str) -> String {
+    format!("{} {noun}{}", count(n), if n == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_stand_flush_right_and_words_flush_left() {
+        let mut table = Table::new(["model", "error"]);
+        table.row(["glram", "10.5"]);
+        table.row(["x, y", "–"]);
+        assert_eq!(table.to_string(), "model  error\n────────────\nglram   10.5\nx, y       –\n");
+        assert_eq!(
+            table.markdown(),
+            "| model | error |\n| ----- | ----: |\n| glram |  10.5 |\n| x, y  |     – |\n"
+        );
+        assert_eq!(table.csv(), "model,error\nglram,10.5\n\"x, y\",–\n");
+        assert_eq!((count(7), count(1234567)), ("7".into(), "1,234,567".into()));
+    }
+}

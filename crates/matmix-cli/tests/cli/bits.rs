@@ -1,0 +1,147 @@
+//! The same pixels and the same seed give the same bits: whatever the format, the threads, or who was killed.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use matmix::data::{OpenOptions, npy, open};
+use matmix::picture::{Grid, ValueRange, write_folder};
+use zip::CompressionMethod;
+
+use crate::{SMALL, command, fit, made, ok};
+
+fn bytes(folder: &Path, name: &str) -> Vec<u8> {
+    std::fs::read(folder.join(name)).unwrap()
+}
+
+#[test]
+fn every_format_gives_the_same_model_for_the_same_pixels() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let options = OpenOptions { take: Some(200..260), ..OpenOptions::default() };
+    let samples = open("demo:mnist", &options).unwrap().samples;
+    let pixels: Vec<u8> = samples.to_f64(0..60).unwrap().iter().map(|&x| x as u8).collect();
+    npy::write_array(path.join("x.npy"), &[60, 28, 28], &pixels).unwrap();
+    npy::write_array(path.join("flat.npy"), &[60, 784], &pixels).unwrap();
+    let member = made::npy_bytes("|u1", "60, 28, 28", &pixels);
+    let other = made::npy_bytes("|u1", "3, 2, 2", &[0; 12]);
+    let archive =
+        made::npz(CompressionMethod::Deflated, &[("images.npy", member.clone()), ("other.npy", other)]);
+    std::fs::write(path.join("two.npz"), archive).unwrap();
+    std::fs::write(path.join("one.npz"), made::npz(CompressionMethod::Stored, &[("x.npy", member)])).unwrap();
+    let idx = made::idx(8, &[60, 28, 28], &pixels);
+    std::fs::write(path.join("x-images-idx3-ubyte"), &idx).unwrap();
+    std::fs::write(path.join("x-images-idx3-ubyte.gz"), made::gzip(&idx)).unwrap();
+    // MATLAB: one image per line, itself column by column, and the whole array column by column.
+    let fea: Vec<u8> = (0..784)
+        .flat_map(|j| (0..60).map(move |n| (n, (j % 28) * 28 + j / 28)))
+        .map(|(n, pixel)| pixels[n * 784 + pixel])
+        .collect();
+    let mat = made::MatFile::new(false, true).variable("fea", 9, &[60, 784], 2, &fea);
+    std::fs::write(path.join("x.mat"), mat.bytes).unwrap();
+    let grid = Grid { range: ValueRange::Given(0.0, 255.0), ..Grid::default() };
+    write_folder(path.join("pictures"), &samples, &grid).unwrap();
+
+    fit(path, "expected.mm", &[]);
+    let expected = bytes(path, "expected.mm");
+    for data in [
+        &["x.npy"][..],
+        &["flat.npy", "--shape", "28x28"],
+        &["two.npz:images"],
+        &["one.npz"],
+        &["x-images-idx3-ubyte"],
+        &["x-images-idx3-ubyte.gz"],
+        &["x.mat"],
+        &["pictures"],
+    ] {
+        let fit = ["--scale", "1/255", "-k", "2", "-r", "3x3", "-o", "m.mm", "-q"];
+        ok(path, &[&["fit"], data, &fit].concat());
+        assert!(bytes(path, "m.mm") == expected, "{data:?}");
+    }
+}
+
+#[test]
+fn the_number_of_threads_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, threads) in [("one.mm", "1"), ("two.mm", "2")] {
+        fit(folder.path(), name, &["--threads", threads]);
+    }
+    assert!(bytes(folder.path(), "one.mm") == bytes(folder.path(), "two.mm"));
+}
+
+/// A fit that takes a while and has a checkpoint after every iteration.
+const LONG: &[&str] = &[
+    "fit",
+    "demo:mnist",
+    "--limit",
+    "300",
+    "--scale",
+    "1/255",
+    "-k",
+    "3",
+    "-r",
+    "4x4",
+    "--tol",
+    "0",
+    "--max-iter",
+    "300",
+    "--checkpoint-every",
+    "1",
+];
+
+fn wait_for(path: &Path) {
+    let started = Instant::now();
+    while !path.exists() {
+        assert!(started.elapsed() < Duration::from_secs(60), "{} did not appear", path.display());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_killed_fit_goes_on_to_the_same_bits() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let args = [LONG, &["--checkpoint", "state", "-o", "killed.mm"]].concat();
+    let mut child = command(path, &args).spawn().unwrap();
+    wait_for(&path.join("state"));
+    // SIGKILL on Unix.
+    child.kill().unwrap();
+    assert!(!child.wait().unwrap().success());
+    assert!(!path.join("killed.mm").exists(), "it was killed in the middle");
+    ok(path, &[&args[..], &["--resume", "-q"]].concat());
+    ok(path, &[LONG, &["--checkpoint", "other", "-o", "whole.mm", "-q"]].concat());
+    assert!(bytes(path, "killed.mm") == bytes(path, "whole.mm"));
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_keeps_the_model_so_far_and_the_fit_can_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let args = [LONG, &["--checkpoint", "state", "-o", "m.mm"]].concat();
+    let child = command(path, &args).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    wait_for(&path.join("state"));
+    let sent = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).to_string();
+    assert!(
+        output.status.success() && said.contains("stopped by Ctrl-C, the best model so far is kept"),
+        "{said}"
+    );
+    ok(path, &["info", "m.mm"]);
+    ok(path, &[&args[..], &["--resume", "-q"]].concat());
+    ok(path, &[LONG, &["--checkpoint", "other", "-o", "whole.mm", "-q"]].concat());
+    assert!(bytes(path, "m.mm") == bytes(path, "whole.mm"));
+}
+
+#[test]
+fn the_same_command_twice_writes_the_same_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    ok(path, &[&["fit"], SMALL, &["-o", "a.mm", "--init", "random"]].concat());
+    ok(path, &[&["fit"], SMALL, &["-o", "b.mm", "--init", "random"]].concat());
+    assert!(bytes(path, "a.mm") == bytes(path, "b.mm"));
+    ok(path, &["sample", "a.mm", "-n", "3", "-o", "a.npy"]);
+    ok(path, &["sample", "b.mm", "-n", "3", "-o", "b.npy"]);
+    assert!(bytes(path, "a.npy") == bytes(path, "b.npy"));
+}

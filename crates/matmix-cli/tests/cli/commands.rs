@@ -1,0 +1,216 @@
+//! Every command once, with what it prints.
+
+use matmix::Samples;
+
+use crate::{SMALL, fit, ok, run, snapshot};
+
+#[test]
+fn help() {
+    let folder = tempfile::tempdir().unwrap();
+    snapshot!("help", folder.path(), &["--help"]);
+    for command in [
+        "fit",
+        "transform",
+        "reconstruct",
+        "assign",
+        "score",
+        "sample",
+        "recognize",
+        "info",
+        "compare",
+        "montage",
+        "demo",
+        "paper",
+        "completions",
+    ] {
+        snapshot!(format!("help_{command}"), folder.path(), &[command, "--help"]);
+    }
+}
+
+#[test]
+fn fit_prints_a_table_and_json() {
+    let folder = tempfile::tempdir().unwrap();
+    snapshot!("fit", folder.path(), &[&["fit"], SMALL, &["-o", "m.mm"]].concat());
+    let output =
+        snapshot!("fit_json", folder.path(), &[&["fit"], SMALL, &["-o", "m.mm", "--json", "-q"]].concat());
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    for key in [
+        "n_samples",
+        "shape",
+        "rank",
+        "n_components",
+        "n_iterations",
+        "stop_reason",
+        "log_likelihood",
+        "reconstruction_error",
+        "bic",
+        "seconds",
+        "seed",
+    ] {
+        assert!(!json[key].is_null(), "{key}");
+    }
+    snapshot!("fit_glram", folder.path(), &[&["fit"], SMALL, &["-o", "g.mm", "--model", "glram"]].concat());
+    // The paper's algorithm from a model already there.
+    fit(folder.path(), "p.mm", &["--algorithm", "paper", "--init", "m.mm", "--max-iter", "3"]);
+    fit(folder.path(), "r.mm", &["--init", "random", "--n-init", "2", "--stop", "error", "--tol", "1e-3"]);
+}
+
+#[test]
+fn what_a_model_says_about_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    fit(path, "m.mm", &[]);
+    let data = ["demo:mnist", "--take", "300:306"];
+    let with = |command, more: &[&'static str]| [&[command, "m.mm"], &data[..], more].concat();
+    snapshot!("transform", path, &with("transform", &["-o", "f.npy"]));
+    snapshot!("transform_all", path, &with("transform", &["-o", "all.npy", "--all"]));
+    snapshot!("reconstruct", path, &with("reconstruct", &["-o", "x.npy"]));
+    snapshot!("reconstruct_folder", path, &with("reconstruct", &["-o", "pictures"]));
+    snapshot!("assign", path, &with("assign", &[]));
+    snapshot!("score", path, &with("score", &["-o", "s.npy", "--worst", "3"]));
+    snapshot!("sample", path, &["sample", "m.mm", "-n", "4", "--seed", "1", "-o", "drawn.npy"]);
+    snapshot!("sample_png", path, &["sample", "m.mm", "-n", "4", "-o", "drawn.png"]);
+    snapshot!("info_model", path, &["info", "m.mm"]);
+    snapshot!("info_data", path, &["info", "demo:mnist"]);
+    snapshot!("montage_model", path, &["montage", "m.mm", "-o", "means.png"]);
+    snapshot!("montage_data", path, &with_montage());
+    let shape = |name: &str| {
+        let samples = Samples::from_npy(path.join(name)).unwrap();
+        (samples.len(), samples.shape().to_vec())
+    };
+    assert_eq!(shape("f.npy"), (6, vec![3, 3]));
+    assert_eq!(shape("all.npy"), (6, vec![2, 3, 3]));
+    assert_eq!(shape("x.npy"), (6, vec![28, 28]));
+    assert_eq!(shape("drawn.npy"), (4, vec![28, 28]));
+    assert_eq!(std::fs::read_dir(path.join("pictures")).unwrap().count(), 6);
+}
+
+fn with_montage() -> Vec<&'static str> {
+    vec!["montage", "demo:mnist", "--model", "m.mm", "-o", "grid.png", "-n", "5"]
+}
+
+#[test]
+fn models_of_flat_samples_and_of_rows_give_back_what_they_were_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    for model in ["mixppca", "mp2dpca", "pca", "2dpca"] {
+        fit(path, "m.mm", &["--model", model]);
+        ok(path, &["reconstruct", "m.mm", "demo:mnist", "--limit", "5", "-o", "x.npy", "-q"]);
+        let samples = Samples::from_npy(path.join("x.npy")).unwrap();
+        assert_eq!((samples.len(), samples.shape()), (5, &[28, 28][..]), "{model}");
+        ok(path, &["transform", "m.mm", "demo:mnist", "--limit", "5", "-o", "f.npy", "-q"]);
+        ok(path, &["montage", "m.mm", "-o", "means.png", "-q"]);
+    }
+    fit(path, "m.mm", &["--model", "mp2dpca"]);
+    let csv = String::from_utf8(ok(path, &["assign", "m.mm", "demo:mnist", "--limit", "2"]).stdout).unwrap();
+    assert!(csv.starts_with("sample,row,label,component,") && csv.lines().count() == 1 + 2 * 28, "{csv}");
+    ok(path, &["score", "m.mm", "demo:mnist", "--limit", "2"]);
+}
+
+#[test]
+fn the_scale_of_the_fit_is_the_scale_of_what_follows() {
+    let folder = tempfile::tempdir().unwrap();
+    fit(folder.path(), "m.mm", &[]);
+    let with = |more: &[&'static str]| {
+        ok(folder.path(), &[&["score", "m.mm", "demo:mnist", "--limit", "9"], more].concat()).stdout
+    };
+    assert_eq!(with(&[]), with(&["--scale", "1/255"]));
+    assert_ne!(with(&[]), with(&["--scale", "1"]));
+}
+
+#[test]
+fn recognition() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    fit(path, "m.mm", &[]);
+    let sets = [
+        "--gallery",
+        "demo:mnist",
+        "--gallery-take",
+        "150:260",
+        "--probe",
+        "demo:mnist",
+        "--probe-take",
+        "260:300",
+    ];
+    let args = |distance| [&["recognize", "m.mm", "--distance", distance], &sets[..]].concat();
+    snapshot!("recognize", path, &args("paper"));
+    snapshot!("recognize_fisher", path, &args("fisher"));
+    ok(path, &args("weighted"));
+}
+
+#[test]
+fn models_side_by_side() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(folder.path(), &[&["compare"], SMALL, &["--holdout", "0.2", "--json"]].concat());
+    let all: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(all.len(), 9);
+    assert!(all.iter().all(|m| m["held_out_error"].as_f64().unwrap() > 0.0));
+    snapshot!("compare", folder.path(), &[&["compare"], SMALL].concat());
+    let two = ["--model", "glram", "--model", "mixb2dppca", "--holdout", "0.2"];
+    snapshot!("compare_two", folder.path(), &[&["compare"], SMALL, &two].concat());
+}
+
+#[test]
+fn the_demo_shows_what_the_paper_claims() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = snapshot!("demo", folder.path(), &["demo"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let error = |model: &str| -> f64 {
+        let line = text.lines().find(|l| l.starts_with(model)).unwrap();
+        line.split_whitespace().rev().nth(2).unwrap().parse().unwrap()
+    };
+    assert!(error("mixB2DPPCA") < error("GLRAM"), "{text}");
+    assert!(folder.path().join("matmix-demo.png").exists());
+}
+
+#[test]
+fn completions_name_the_commands() {
+    let folder = tempfile::tempdir().unwrap();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = String::from_utf8(ok(folder.path(), &["completions", shell]).stdout).unwrap();
+        assert!(script.contains("recognize"), "{shell}");
+    }
+}
+
+#[test]
+fn the_paper_goes_on_where_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    // Four people with eight images each: digits that stand for faces.
+    let images = matmix::data::digits().samples;
+    let chosen: Vec<usize> = (0..4).flat_map(|d| (0..8).map(move |n| 100 * d + n)).collect();
+    for (person, of) in chosen.chunks(8).enumerate() {
+        let samples = images.clone().select(of).unwrap();
+        let grid = matmix::picture::Grid::default();
+        matmix::picture::write_folder(path.join(format!("faces/p{person}")), &samples, &grid).unwrap();
+    }
+    // FERET's images are the smallest; its grid is the same for four people as for fifty.
+    let args =
+        ["paper", "feret", "--data", "faces", "--repeats", "1", "--algorithm", "exact", "-o", "out", "-q"];
+    let first = ok(path, &args).stdout;
+    let results = path.join("out/results.csv");
+    let all = std::fs::read_to_string(&results).unwrap();
+    assert_eq!(all.lines().count(), 1 + 4 * (1 + 3 * 3));
+    std::fs::write(&results, &all[..all.len() * 9 / 10]).unwrap();
+    assert_eq!(ok(path, &args).stdout, first, "the tables do not depend on where it was stopped");
+    for name in ["report.md", "table.csv", "settings.json"] {
+        assert!(path.join("out").join(name).exists(), "{name}");
+    }
+}
+
+#[test]
+fn on_the_digits_the_mixture_is_better_than_glram_for_every_k() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["paper", "digits", "--repeats", "1", "--algorithm", "exact", "-o", "out"];
+    let output = snapshot!("paper_digits", folder.path(), &args);
+    let text = String::from_utf8(output.stdout).unwrap();
+    for k in [2, 5, 10] {
+        let claim = format!("| K = {k}: e(mixB2DPPCA) < e(GLRAM)");
+        let line = text.lines().find(|l| l.starts_with(&claim)).unwrap();
+        assert!(line.contains("| yes: "), "{line}");
+    }
+    for name in ["results.csv", "table.csv", "error.svg", "reconstructions.png", "report.md"] {
+        assert!(folder.path().join("out").join(name).exists(), "{name}");
+    }
+}
