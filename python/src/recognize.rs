@@ -10,6 +10,9 @@ use crate::errors::{detached, to_python};
 use crate::low_rank::LowRankModel;
 use crate::mixture::MixtureModel;
 
+/// Distances, and places in the gallery.
+type Found<'py> = (Bound<'py, PyArrayDyn<f64>>, Bound<'py, PyArrayDyn<i64>>);
+
 /// A gallery of known samples.
 #[pyclass(frozen, module = "matmix._matmix")]
 pub(crate) struct Recognizer {
@@ -52,7 +55,7 @@ impl Recognizer {
         shape: Vec<usize>,
         preset: Option<&str>,
         count: usize,
-    ) -> PyResult<(Bound<'py, PyArrayDyn<f64>>, Bound<'py, PyArrayDyn<i64>>)> {
+    ) -> PyResult<Found<'py>> {
         let samples = x.samples(&shape, preset, None)?;
         let found = detached(py, || self.recognizer.neighbours(&samples, count))?;
         let all = || found.iter().flatten();
