@@ -122,15 +122,15 @@ impl Preset {
     /// The ranks this preset uses when cores of shape `rank` were asked for samples of `shape`: those presets that
     /// flatten the samples get as many factors as such a core has entries, unless one number was given.
     pub fn rank(self, shape: &[usize], rank: &[usize]) -> Vec<usize> {
+        let flattens = matches!(self, Preset::Pca | Preset::Ppca | Preset::MixPpca);
         let each: Vec<usize> = match rank {
+            [one] if flattens => vec![*one],
             [] => shape.iter().map(|&p| p.min(4)).collect(),
             [one] if shape.len() > 1 => vec![*one; shape.len()],
             given => given.to_vec(),
         };
         match self {
-            Preset::Pca | Preset::Ppca | Preset::MixPpca if shape.len() > 1 && each.len() == shape.len() => {
-                vec![each.iter().product()]
-            }
+            _ if flattens && each.len() == shape.len() => vec![each.iter().product()],
             Preset::TwoDPca if each.len() == 2 => vec![shape[0], each[1]],
             Preset::Mp2dPca if each.len() == 2 => vec![each[1]],
             _ => each,
@@ -210,6 +210,18 @@ impl std::fmt::Display for Preset {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn presets_that_flatten_take_one_number_as_it_is_and_multiply_several() {
+        let rank = |preset: Preset, rank: &[usize]| preset.rank(&[28, 20], rank);
+        assert_eq!(rank(Preset::MixPpca, &[16]), [16]);
+        assert_eq!(rank(Preset::MixPpca, &[4, 3]), [12]);
+        assert_eq!(rank(Preset::Ppca, &[]), [16]);
+        assert_eq!(Preset::Ppca.rank(&[3], &[]), [3]);
+        assert_eq!(rank(Preset::MixB2dPpca, &[5]), [5, 5]);
+        assert_eq!(rank(Preset::TwoDPca, &[5]), [28, 5]);
+        assert_eq!(rank(Preset::Mp2dPca, &[5]), [5]);
+    }
 
     #[test]
     fn a_model_sees_samples_the_way_its_preset_does() {

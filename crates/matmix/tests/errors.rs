@@ -135,6 +135,8 @@ fn values_too_large_to_be_squared() {
     assert_eq!(model.score(&samples).unwrap_err(), expected);
     assert_eq!(statistics(&model, &samples, 0, Precision::Auto).unwrap_err(), expected);
     says(&expected, "sample 2500 is too large to be squared in double precision; scale the data down");
+    let equal = Samples::from_vec(&[3], vec![1e160; 15]).unwrap();
+    assert_eq!(fit(&equal, &FitOptions::default()).unwrap_err(), Error::Overflow { sample: 0 });
 }
 
 #[test]

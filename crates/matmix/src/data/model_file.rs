@@ -76,6 +76,17 @@ impl ModelFile {
 
     /// Writes the file under a temporary name and renames it.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.to_tensors().write(path.as_ref())
+    }
+
+    /// What [`save`](Self::save) writes, for whoever keeps models elsewhere than in files.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.to_tensors().write_to(&mut bytes).expect("memory takes whatever is written to it");
+        bytes
+    }
+
+    fn to_tensors(&self) -> Tensors {
         let mut tensors = Tensors::new();
         let kind = match &self.model {
             Model::Mixture(model) => {
@@ -95,7 +106,7 @@ impl ModelFile {
         if let Some(history) = &self.history {
             tensors.set_metadata("matmix.history", serde_json::to_string(history).unwrap_or_default());
         }
-        tensors.write(path.as_ref())
+        tensors
     }
 
     /// Reads a file and checks everything in it. Metadata other than `matmix.format` may be missing.
@@ -164,4 +175,23 @@ fn read_low_rank(from: &Tensors) -> Result<LowRank> {
     let total = if from.has("total_variance") { from.get("total_variance", &[Some(1)])?.1[0] } else { 0.0 };
     let model = LowRank::new(shape, mean.to_vec(), loadings).map_err(|e| from.wrong(e.to_string()))?;
     Ok(model.with_variance(explained, total))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Component;
+
+    #[test]
+    fn the_bytes_are_those_of_the_file_and_lead_back_to_the_model() {
+        let u = Matrix::from_fn(3, 2, |i, j| (i as f64 + 0.3) * (j as f64 - 0.7) + 0.1);
+        let component = Component::new(&[3], vec![0.1, -0.2, 0.3], vec![u], 0.7).unwrap();
+        let model = Model::Mixture(Mixture::new(&[3], vec![1.0], vec![component]).unwrap());
+        let file = ModelFile { name: Some("ppca".into()), ..ModelFile::new(model) };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model.safetensors");
+        file.save(&path).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), file.to_bytes());
+        assert_eq!(ModelFile::from_bytes("bytes", &file.to_bytes()).unwrap(), file);
+    }
 }

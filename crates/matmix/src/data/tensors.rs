@@ -3,6 +3,7 @@
 //! The model file and the checkpoint are both made of these.
 
 use std::collections::{BTreeMap, HashMap};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use safetensors::tensor::{Dtype, SafeTensors};
@@ -68,9 +69,14 @@ impl Tensors {
         Ok(Self { path: path.to_owned(), format, tensors, metadata })
     }
 
-    /// Writes the file. By hand, because the crate writes the metadata in the order of a hash map: equal models
-    /// should be equal files.
+    /// Writes the file.
     pub(crate) fn write(&self, path: &Path) -> Result<()> {
+        write_file(path, |out| self.write_to(out))
+    }
+
+    /// Writes what the file holds. By hand, because the crate writes the metadata in the order of a hash map: equal
+    /// models should be equal files.
+    pub(crate) fn write_to(&self, out: &mut dyn Write) -> std::io::Result<()> {
         let mut header = serde_json::Map::new();
         let metadata: BTreeMap<&String, &String> = self.metadata.iter().collect();
         header.insert("__metadata__".into(), serde_json::json!(metadata));
@@ -85,16 +91,14 @@ impl Tensors {
         while !text.len().is_multiple_of(8) {
             text.push(' ');
         }
-        write_file(path, |out| {
-            out.write_all(&(text.len() as u64).to_le_bytes())?;
-            out.write_all(text.as_bytes())?;
-            for (_, data) in self.tensors.values() {
-                for x in data {
-                    out.write_all(&x.to_le_bytes())?;
-                }
+        out.write_all(&(text.len() as u64).to_le_bytes())?;
+        out.write_all(text.as_bytes())?;
+        for (_, data) in self.tensors.values() {
+            for x in data {
+                out.write_all(&x.to_le_bytes())?;
             }
-            Ok(())
-        })
+        }
+        Ok(())
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {

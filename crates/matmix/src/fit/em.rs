@@ -140,6 +140,10 @@ impl<'a> Loop<'a> {
         let started = Instant::now();
         let moments = moments(samples)?;
         let floor = noise_floor(&moments, samples.element(), options.noise_floor);
+        if !floor.is_finite() {
+            // Equal samples have no variance, however large they are; their squares still have to be numbers.
+            return Err(Error::Overflow { sample: 0 });
+        }
         let rank = options.rank_for(samples.shape())?;
         // Weights that sum to 1, say, are as many samples as before; a weight of 2 is two samples.
         let unit = (samples.total_weight() / samples.n_effective() as f64).min(1.0);

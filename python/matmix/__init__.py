@@ -1,0 +1,42 @@
+"""Mixtures of bilateral probabilistic PCA for samples that are matrices or tensors.
+
+>>> import matmix
+>>> X, y = matmix.datasets.load_digits28(return_X_y=True)
+>>> model = matmix.Mixture(n_components=3, rank=4, random_state=0).fit(X)
+>>> model.means_.shape
+(3, 28, 28)
+"""
+
+from . import datasets, plot
+from ._base import History
+from ._files import load
+from ._matmix import Progress, __version__
+from ._sklearn import ConvergenceWarning, NotFittedError
+from .low_rank import LowRank
+from .mixture import FitInterruptedWarning, Mixture, Posterior
+from .nearest import NearestCore
+from .published import GLRAM, MP2DPCA, MPCA, PPCA, PSOPCA, MixB2DPPCA, MixPPCA, TwoDPCA
+
+__all__ = [
+    "GLRAM",
+    "MP2DPCA",
+    "MPCA",
+    "PPCA",
+    "PSOPCA",
+    "ConvergenceWarning",
+    "FitInterruptedWarning",
+    "History",
+    "LowRank",
+    "MixB2DPPCA",
+    "MixPPCA",
+    "Mixture",
+    "NearestCore",
+    "NotFittedError",
+    "Posterior",
+    "Progress",
+    "TwoDPCA",
+    "__version__",
+    "datasets",
+    "load",
+    "plot",
+]

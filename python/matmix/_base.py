@@ -1,0 +1,196 @@
+"""What `Mixture` and `LowRank` have in common: shapes, files, tags and how they show themselves."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import os
+import struct
+import zlib
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ._sklearn import HAVE_SKLEARN, BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from ._validation import Samples, check_fitted, check_samples
+
+
+@dataclass
+class History:
+    """What happened during a fit. Entry 0 of the two series is the start.
+
+    Attributes
+    ----------
+    log_likelihood : list of float
+        The mean log-likelihood per sample; empty for models without a noise model.
+    reconstruction_error : list of float
+        The paper's e = sqrt(Σ‖X − X̂‖²/N).
+    events : list of dict
+        What a user should know: components begun anew or starved, noise variances at their floor.
+    stop : str
+        Why the fit ended: ``"converged"``, ``"max_iterations"`` or ``"stopped"``.
+    restart : int
+        Which of the `n_init` restarts was kept, counted from 0.
+    seconds : float
+        How long all restarts took.
+    """
+
+    log_likelihood: list[float] = field(default_factory=list)
+    reconstruction_error: list[float] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
+    stop: str | None = None
+    restart: int = 0
+    seconds: float = 0.0
+
+    @classmethod
+    def from_json(cls, text: str) -> History:
+        """The history in the words of the library; empty if there is none."""
+        known = json.loads(text) if text else {}
+        return cls(**{key: value for key, value in known.items() if key in cls.__dataclass_fields__})
+
+    def to_json(self) -> str:
+        """The way back."""
+        return json.dumps(asdict(self))
+
+
+class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """An estimator around a native model, `model_`."""
+
+    _preset: ClassVar[str | None] = None
+    _matrices_only: ClassVar[bool] = False
+    _flattens: ClassVar[bool] = False
+    sample_shape: Any
+
+    def _check(self, X: Any) -> Samples:
+        check_fitted(self)
+        return check_samples(self, X, reset=False)
+
+    def _ask(self, method: str, samples: Samples, **options: Any) -> Any:
+        return getattr(self.model_, method)(samples.array, samples.shape, self._preset, **options)
+
+    @property
+    def rank_(self) -> tuple[int, ...]:
+        """The shape of the cores: one rank per mode."""
+        check_fitted(self)
+        return tuple(self.model_.rank)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(np.prod(self.rank_))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.input_tags.two_d_array = not self._matrices_only or self.sample_shape is not None
+        if tags.transformer_tags is not None:
+            tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    # -- files -----------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the model file that Rust and the program `matmix` read, too.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; by custom its name ends in ``.safetensors``. It appears whole or not at all.
+        """
+        check_fitted(self)
+        params = {key: value for key, value in self.get_params(deep=False).items() if _is_plain(value)}
+        if self.sample_shape_ is not None:
+            params["sample_shape_"] = list(self.sample_shape_)
+        options = json.dumps({"python": params}, default=_plain)
+        self.model_.save(os.fspath(path), self._preset, options, self.history_.to_json())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Any:
+        """Reads a model file, whoever wrote it, as an estimator of this class.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+
+        Returns
+        -------
+        estimator
+            Fitted. See `matmix.load` for one of the class the file was written by.
+        """
+        from ._files import load
+
+        return load(path, cls)
+
+    def _adopt(self, model: Any, history: History) -> None:
+        raise NotImplementedError
+
+    # -- notebooks -------------------------------------------------------------------------------------------------
+
+    def _facts(self) -> Iterable[tuple[str, str]]:
+        raise NotImplementedError
+
+    def _pictures(self) -> np.ndarray:
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        """The model at a glance: what it is, how well it fits and, for matrices, its means as pictures."""
+        if not hasattr(self, "model_"):
+            return f"<pre>{html.escape(repr(self))}</pre>"
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
+            f"<td style='text-align:left'>{html.escape(value)}</td></tr>"
+            for name, value in self._facts()
+        )
+        means = self._pictures()
+        pictures = ""
+        if means.ndim == 3:
+            low, high = float(means.min()), float(means.max())
+            scaled = (255 * (means[:32] - low) / ((high - low) or 1.0)).astype(np.uint8)
+            pictures = "".join(
+                f"<img src='{_png(picture)}' alt='mean {k}' title='mean {k}' "
+                "style='display:inline-block;margin:2px;height:56px;image-rendering:pixelated'>"
+                for k, picture in enumerate(scaled)
+            )
+        title = f"<b>{html.escape(type(self).__name__)}</b>"
+        return f"<div>{title}<table>{rows}</table><div>{pictures}</div></div>"
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+
+def _is_plain(value: Any) -> bool:
+    try:
+        json.dumps(value, default=_plain)
+    except TypeError:
+        return False
+    return True
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.integer):
+        return int(value)
+    if isinstance(value, np.floating):
+        return float(value)
+    raise TypeError(f"{type(value)} has no place in a model file")
+
+
+def _png(grey: np.ndarray) -> str:
+    """A grey picture as a data address: small enough to be written without a library for images."""
+    height, width = grey.shape
+
+    def part(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    lines = np.hstack([np.zeros((height, 1), np.uint8), grey]).tobytes()
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    png = b"\x89PNG\r\n\x1a\n" + part(b"IHDR", header) + part(b"IDAT", zlib.compress(lines)) + part(b"IEND", b"")
+    return "data:image/png;base64," + base64.b64encode(png).decode()
+
+
+__all__ = ["HAVE_SKLEARN", "History", "ModelEstimator"]

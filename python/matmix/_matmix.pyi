@@ -1,0 +1,171 @@
+"""The native part of matmix. Arrays are C-contiguous u8, f32 or f64; `shape` is that of one sample."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "LowRankModel",
+    "MixtureModel",
+    "Progress",
+    "Recognizer",
+    "__version__",
+    "digits",
+    "fit_low_rank",
+    "fit_mixture",
+    "load_model",
+    "open",
+]
+
+__version__: str
+
+_Floats = NDArray[np.float64]
+_Ints = NDArray[np.int64]
+_Opened = tuple[NDArray[Any], tuple[_Ints, list[str]] | None, str, str]
+
+@final
+class Progress:
+    """Where a fit stands."""
+
+    @property
+    def restart(self) -> int: ...
+    @property
+    def n_init(self) -> int: ...
+    @property
+    def iteration(self) -> int: ...
+    @property
+    def max_iter(self) -> int: ...
+    @property
+    def log_likelihood(self) -> float: ...
+    @property
+    def reconstruction_error(self) -> float: ...
+
+@final
+class MixtureModel:
+    """A fitted mixture."""
+
+    @property
+    def shape(self) -> list[int]: ...
+    @property
+    def rank(self) -> list[int]: ...
+    @property
+    def weights(self) -> _Floats: ...
+    @property
+    def means(self) -> _Floats: ...
+    @property
+    def loadings(self) -> list[_Floats]: ...
+    @property
+    def noise_variances(self) -> _Floats: ...
+    @property
+    def n_parameters(self) -> int: ...
+    def log_densities(self, x: NDArray[Any], shape: Sequence[int], preset: str | None = None) -> _Floats: ...
+    def responsibilities(self, x: NDArray[Any], shape: Sequence[int], preset: str | None = None) -> _Floats: ...
+    def assign(self, x: NDArray[Any], shape: Sequence[int], preset: str | None = None) -> _Ints: ...
+    def score_samples(self, x: NDArray[Any], shape: Sequence[int], preset: str | None = None) -> _Floats: ...
+    def squared_errors(self, x: NDArray[Any], shape: Sequence[int], preset: str | None = None) -> _Floats: ...
+    def transform(self, x: NDArray[Any], shape: Sequence[int], preset: str | None = None) -> tuple[_Floats, _Ints]: ...
+    def project(self, x: NDArray[Any], shape: Sequence[int], preset: str | None = None) -> _Floats: ...
+    def inverse_transform(self, cores: _Floats, components: _Ints) -> _Floats: ...
+    def reconstruct(
+        self, x: NDArray[Any], shape: Sequence[int], preset: str | None = None, *, weighted: bool
+    ) -> _Floats: ...
+    def posterior_variance(self) -> _Floats: ...
+    def evaluate(
+        self, x: NDArray[Any], shape: Sequence[int], preset: str | None = None
+    ) -> tuple[float, float, float, float]: ...
+    def sample(self, n: int, seed: int, noise: bool) -> tuple[_Floats, _Ints]: ...
+    def covariance(self, component: int) -> _Floats: ...
+    def save(self, path: str, name: str | None, options: str, history: str) -> None: ...
+    @staticmethod
+    def from_bytes(bytes: bytes) -> MixtureModel: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+@final
+class LowRankModel:
+    """A fitted low-rank model."""
+
+    @property
+    def shape(self) -> list[int]: ...
+    @property
+    def rank(self) -> list[int]: ...
+    @property
+    def mean(self) -> _Floats: ...
+    @property
+    def loadings(self) -> list[_Floats]: ...
+    @property
+    def explained_variance(self) -> list[_Floats]: ...
+    @property
+    def explained_variance_ratio(self) -> list[_Floats]: ...
+    def transform(self, x: NDArray[Any], shape: Sequence[int], preset: str | None = None) -> _Floats: ...
+    def inverse_transform(self, cores: _Floats) -> _Floats: ...
+    def reconstruct(self, x: NDArray[Any], shape: Sequence[int], preset: str | None = None) -> _Floats: ...
+    def squared_errors(self, x: NDArray[Any], shape: Sequence[int], preset: str | None = None) -> _Floats: ...
+    def save(self, path: str, name: str | None, options: str, history: str) -> None: ...
+    @staticmethod
+    def from_bytes(bytes: bytes) -> LowRankModel: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+@final
+class Recognizer:
+    """A gallery of known samples."""
+
+    def __new__(
+        cls,
+        model: MixtureModel | LowRankModel,
+        x: NDArray[Any],
+        shape: Sequence[int],
+        preset: str | None,
+        classes: _Ints,
+        distance: str,
+    ) -> Recognizer: ...
+    def neighbours(
+        self, x: NDArray[Any], shape: Sequence[int], preset: str | None, count: int
+    ) -> tuple[_Floats, _Ints]: ...
+    def predict(self, x: NDArray[Any], shape: Sequence[int], preset: str | None) -> _Ints: ...
+
+def fit_mixture(
+    x: NDArray[Any],
+    shape: Sequence[int],
+    *,
+    preset: str | None,
+    weights: _Floats | None,
+    components: int,
+    rank: Sequence[int],
+    algorithm: str,
+    start: str,
+    start_model: MixtureModel | None,
+    n_init: int,
+    max_iter: int,
+    tol: float,
+    seed: int,
+    threads: int | None,
+    callback: Callable[[Progress], Any] | None,
+) -> tuple[MixtureModel, str, bool]: ...
+def fit_low_rank(
+    x: NDArray[Any],
+    shape: Sequence[int],
+    *,
+    preset: str | None,
+    weights: _Floats | None,
+    rank: Sequence[int],
+    centred: bool,
+    max_iter: int,
+    tol: float,
+    threads: int | None,
+) -> tuple[LowRankModel, list[float], str]: ...
+def open(
+    spec: str,
+    *,
+    shape: Sequence[int] | None,
+    labels: str | None,
+    colour: bool,
+    resize: tuple[int, int] | None,
+    scale: float | None,
+    take: tuple[int, int] | None,
+    exclude: Sequence[str],
+    limit: int | None,
+) -> _Opened: ...
+def digits() -> _Opened: ...
+def load_model(path: str) -> tuple[MixtureModel | LowRankModel, str | None, str, str]: ...

@@ -1,0 +1,191 @@
+"""Low rank without a noise model: `matmix.LowRank`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from . import _matmix
+from ._base import History, ModelEstimator
+from ._sklearn import ConvergenceWarning
+from ._validation import (
+    Samples,
+    check_array,
+    check_fitted,
+    check_integer,
+    check_number,
+    check_rank,
+    check_samples,
+    check_weights,
+)
+
+
+class LowRank(ModelEstimator):
+    """Orthonormal loadings for every mode: PCA, GLRAM, 2DPCA and multilinear PCA in one.
+
+    A matrix is approximated by ``X ≈ V₁ B V₂ᵀ + M`` with the core ``B = V₁ᵀ (X − M) V₂``; a vector by PCA; a tensor
+    with one loading matrix per mode. A mode whose rank is its side is kept whole.
+
+    Parameters
+    ----------
+    rank : int, sequence of int or None, default=None
+        The shape of the cores: one number for every mode or one per mode. None means ``min(4, side)`` in every mode.
+    center : bool, default=True
+        Whether the mean is subtracted first (Ye's GLRAM does not).
+    sample_shape : tuple of int, optional
+        The shape of one sample, for arrays that hold flattened samples in their rows. By default ``X.shape[1:]``.
+    max_iter : int, default=100
+        The largest number of alternations over the modes. Vectors need only one.
+    tol : float, default=1e-6
+        The change of the squared error, relative to the variance, that ends them.
+    n_threads : int, optional
+        How many threads fit; all cores by default.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (p_1, ..., p_D)
+        Zero where `center` is false.
+    loadings_ : list of ndarray of shape (p_d, r_d), one per mode
+        With orthonormal columns.
+    explained_variance_ : list of ndarray of shape (r_d,), one per mode
+        The variance along each loading (divided by N; scikit-learn's PCA divides by N − 1).
+    explained_variance_ratio_ : list of ndarray of shape (r_d,), one per mode
+        Its share of the total variance.
+    reconstruction_error_ : float
+        sqrt(Σ‖X − X̂‖²/N) at the end.
+    converged_ : bool
+    n_iter_ : int
+    history_ : History
+    n_features_in_ : int
+        The number of numbers in a sample.
+    sample_shape_ : tuple of int
+    rank_ : tuple of int
+    model_ : LowRankModel
+        The native model.
+
+    Examples
+    --------
+    >>> import matmix
+    >>> X, _ = matmix.datasets.load_digits28(return_X_y=True)
+    >>> model = matmix.LowRank(rank=(8, 6)).fit(X)
+    >>> model.transform(X).shape, [v.shape for v in model.loadings_]
+    ((1000, 8, 6), [(28, 8), (28, 6)])
+    >>> model.inverse_transform(model.transform(X)).shape
+    (1000, 28, 28)
+    """
+
+    def __init__(
+        self,
+        rank: Any = None,
+        center: bool = True,
+        *,
+        sample_shape: Any = None,
+        max_iter: int = 100,
+        tol: float = 1e-6,
+        n_threads: int | None = None,
+    ) -> None:
+        self.rank = rank
+        self.center = center
+        self.sample_shape = sample_shape
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_threads = n_threads
+
+    def _centred(self) -> bool:
+        return bool(self.center)
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LowRank:
+        """Fits the loadings.
+
+        Parameters
+        ----------
+        X : array of shape (N, p_1, ..., p_D), or (N, P) for vectors and for flattened samples
+        y : ignored
+        sample_weight : array of shape (N,), optional
+            How many times each sample counts.
+
+        Returns
+        -------
+        self
+        """
+        samples = check_samples(self, X, reset=True)
+        model, errors, stop = _matmix.fit_low_rank(
+            samples.array,
+            samples.shape,
+            preset=self._preset,
+            weights=check_weights(sample_weight, samples.n),
+            rank=check_rank(self.rank),
+            centred=self._centred(),
+            max_iter=check_integer("max_iter", self.max_iter, 0),
+            tol=check_number("tol", self.tol),
+            threads=None if self.n_threads is None else check_integer("n_threads", self.n_threads, 1),
+        )
+        self.sample_shape_ = samples.shape
+        self._adopt(model, History(reconstruction_error=errors, stop=stop))
+        if stop == "max_iterations" and self.tol > 0:
+            warnings.warn(
+                f"The fit was still changing after max_iter={self.max_iter} alternations; the model is kept.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _adopt(self, model: _matmix.LowRankModel, history: History) -> None:
+        self.model_ = model
+        self.history_ = history
+        self.mean_ = model.mean
+        self.loadings_ = model.loadings
+        self.explained_variance_ = model.explained_variance
+        self.explained_variance_ratio_ = model.explained_variance_ratio
+        self.converged_ = history.stop == "converged"
+        self.n_iter_ = len(history.reconstruction_error)
+        self.reconstruction_error_ = history.reconstruction_error[-1] if self.n_iter_ else float("nan")
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The core of every sample, shape (N, r_1, ..., r_D), or (N, r_1·…·r_D) for 2-D input."""
+        samples = self._check(X)
+        return samples.like(self._ask("transform", samples))
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """The samples that cores stand for.
+
+        Parameters
+        ----------
+        X : array of shape (N, r_1, ..., r_D) or (N, r_1·…·r_D)
+            Cores, as `transform` returns them.
+
+        Returns
+        -------
+        ndarray of shape (N, p_1, ..., p_D), or (N, P) if the cores are flattened
+        """
+        check_fitted(self)
+        cores = check_array(X)
+        rank, size = self.rank_, self._n_features_out
+        if cores.ndim < 2 or cores.shape[1:] not in ((size,), rank):
+            raise ValueError(
+                f"cores of shape (N, {size}) or (N, {', '.join(map(str, rank))}) are needed, got {cores.shape}"
+            )
+        out = self.model_.inverse_transform(np.ascontiguousarray(cores, np.float64).ravel())
+        return Samples(cores, tuple(out.shape[1:]), cores.ndim == 2).like(out)
+
+    def reconstruct(self, X: Any) -> np.ndarray:
+        """Every sample rebuilt from its core, in the shape of X."""
+        samples = self._check(X)
+        return samples.typed(self._ask("reconstruct", samples).reshape(samples.array.shape))
+
+    def reconstruction_error(self, X: Any) -> float:
+        """The paper's e = sqrt(Σ‖X − X̂‖²/N)."""
+        samples = self._check(X)
+        return float(np.sqrt(self._ask("squared_errors", samples).mean()))
+
+    def _facts(self) -> Iterable[tuple[str, str]]:
+        yield "samples", " × ".join(map(str, self.sample_shape_ or self.model_.shape))
+        yield "cores", " × ".join(map(str, self.rank_))
+        yield "reconstruction error", f"{self.reconstruction_error_:.6g}"
+        yield "iterations", f"{self.n_iter_} ({self.history_.stop or 'unknown'})"
+
+    def _pictures(self) -> np.ndarray:
+        return self.mean_[None]

@@ -1,0 +1,491 @@
+"""The mixture: `matmix.Mixture`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import _matmix
+from ._base import History, ModelEstimator
+from ._sklearn import ConvergenceWarning, DensityMixin, NotFittedError
+from ._validation import (
+    Samples,
+    check_array,
+    check_fitted,
+    check_integer,
+    check_number,
+    check_rank,
+    check_samples,
+    check_seed,
+    check_weights,
+)
+
+
+class FitInterruptedWarning(UserWarning):
+    """Ctrl-C ended a fit; the model so far is kept."""
+
+
+class Posterior(NamedTuple):
+    """What is known about the cores of samples.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (N, K, r_1, ..., r_D)
+        The posterior means.
+    variance : ndarray of shape (K, r_1, ..., r_D)
+        The posterior variance of each entry. It does not depend on the sample, and the entries are independent.
+    """
+
+    mean: np.ndarray
+    variance: np.ndarray
+
+
+class Mixture(DensityMixin, ModelEstimator):
+    """Mixture of multilinear probabilistic PCA for vectors, matrices and tensors.
+
+    Component k explains a matrix as ``X = L B Rᵀ + M + noise`` with a small random core B; a vector as
+    ``x = U b + m + noise``; a tensor with one loading matrix per mode. One component is probabilistic PCA (order 1)
+    or PSOPCA (order 2); several are the mixture of PPCA or mixB2DPPCA.
+
+    Parameters
+    ----------
+    n_components : int, default=1
+        K, the number of components. (The size of the cores is `rank`.)
+    rank : int, sequence of int or None, default=None
+        The shape of the cores: one number for every mode or one per mode. None means ``min(4, side)`` in every mode.
+    sample_shape : tuple of int, optional
+        The shape of one sample, for arrays that hold flattened samples in their rows: ``(28, 28)`` for X of shape
+        (N, 784); one side may be −1, as in `numpy.reshape`. By default X says it: ``X.shape[1:]``.
+    init_params : {"kmeans", "random"}, Mixture, MixtureModel or path, default="kmeans"
+        Where to begin: k-means, the paper's random start, or a fitted model (itself, its `model_`, or its file).
+    n_init : int, default=1
+        How many times to begin; the fit with the largest log-likelihood is kept.
+    max_iter : int, default=100
+        The largest number of iterations, each a cycle over all modes.
+    tol : float, default=1e-6
+        The relative change of the mean log-likelihood that ends the fit; 0 runs all iterations.
+    algorithm : {"exact", "paper"}, default="exact"
+        Exact EM, or Algorithm 1 of the paper as printed (matrices only, slow).
+    random_state : int, RandomState, Generator or None, default=None
+        An integer is the seed itself and gives the same bits as `--seed` in the shell and `seed` in Rust, on any
+        number of threads. None takes a new seed from NumPy's global state.
+    warm_start : bool, default=False
+        Begin the next `fit` where the last one ended.
+    verbose : int, default=0
+        1 shows a progress line (with tqdm where it is installed).
+    n_threads : int, optional
+        How many threads fit; all cores by default.
+    callback : callable, optional
+        Called with a `Progress` after the start and after each iteration, on the thread that called `fit`; a true
+        value or `StopIteration` ends the fit and keeps the model.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (K,)
+    means_ : ndarray of shape (K, p_1, ..., p_D)
+    loadings_ : list of ndarray of shape (K, p_d, r_d), one per mode
+        For matrices the row loadings L and the column loadings R.
+    noise_variances_ : ndarray of shape (K,)
+    converged_ : bool
+    n_iter_ : int
+    lower_bound_ : float
+        The mean log-likelihood per sample at the end (exact, not a bound; named as in scikit-learn).
+    lower_bounds_ : list of float
+        Its course.
+    history_ : History
+    n_features_in_ : int
+        The number of numbers in a sample.
+    sample_shape_ : tuple of int
+    rank_ : tuple of int
+    model_ : MixtureModel
+        The native model.
+
+    Notes
+    -----
+    Results come in the form of the input: flattened for 2-D arrays, f32 for f32. Parameters and log-likelihoods are
+    always f64. Ctrl-C during `fit` keeps the model so far and warns; a second one is raised.
+
+    References
+    ----------
+    F. Ju, Y. Sun, J. Gao, S. Liu, Y. Hu, *Mixture of Bilateral-Projection Two-dimensional Probabilistic Principal
+    Component Analysis*, arXiv 1601.01431.
+
+    Examples
+    --------
+    >>> import matmix
+    >>> X, y = matmix.datasets.load_digits28(return_X_y=True)
+    >>> model = matmix.Mixture(n_components=3, rank=4, random_state=0).fit(X)
+    >>> model.means_.shape, model.transform(X).shape, model.predict_proba(X).shape
+    ((3, 28, 28), (1000, 4, 4), (1000, 3))
+    >>> flat = X.reshape(1000, 784)
+    >>> model.transform(flat).shape
+    (1000, 16)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        rank: Any = None,
+        *,
+        sample_shape: Any = None,
+        init_params: Any = "kmeans",
+        n_init: int = 1,
+        max_iter: int = 100,
+        tol: float = 1e-6,
+        algorithm: str = "exact",
+        random_state: Any = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        n_threads: int | None = None,
+        callback: Callable[[_matmix.Progress], Any] | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.rank = rank
+        self.sample_shape = sample_shape
+        self.init_params = init_params
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.algorithm = algorithm
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.n_threads = n_threads
+        self.callback = callback
+
+    # -- fitting ---------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Mixture:
+        """Fits the mixture.
+
+        Parameters
+        ----------
+        X : array of shape (N, p_1, ..., p_D), or (N, P) for vectors and for flattened samples
+            u8, f32 and f64 are used as they are; C-contiguous arrays are not copied, memory maps stay on disk.
+        y : ignored
+        sample_weight : array of shape (N,), optional
+            How many times each sample counts.
+
+        Returns
+        -------
+        self
+        """
+        samples = check_samples(self, X, reset=True)
+        weights = check_weights(sample_weight, samples.n)
+        start, start_model = self._start()
+        threads = None if self.n_threads is None else check_integer("n_threads", self.n_threads, 1)
+        if self.callback is not None and not callable(self.callback):
+            raise TypeError(f"option `callback` is {self.callback!r}; it must be callable or None")
+        options: dict[str, Any] = {
+            "components": check_integer("n_components", self.n_components, 1),
+            "rank": check_rank(self.rank),
+            "algorithm": str(self.algorithm),
+            # Restarts from one and the same model would be one and the same fit.
+            "n_init": check_integer("n_init", self.n_init, 1) if start_model is None else 1,
+            "max_iter": check_integer("max_iter", self.max_iter, 0),
+            "tol": check_number("tol", self.tol),
+            "seed": check_seed(self.random_state),
+        }
+        with _ProgressLine(self.verbose) as line:
+            model, history, interrupted = _matmix.fit_mixture(
+                samples.array,
+                samples.shape,
+                preset=self._preset,
+                weights=weights,
+                start=start,
+                start_model=start_model,
+                threads=threads,
+                callback=line.before(self.callback),
+                **options,
+            )
+        self.sample_shape_ = samples.shape
+        self._adopt(model, History.from_json(history))
+        if interrupted:
+            warnings.warn(
+                f"Ctrl-C ended the fit after {self.n_iter_} iterations; the model so far is kept.",
+                FitInterruptedWarning,
+                stacklevel=2,
+            )
+        elif self.history_.stop == "max_iterations" and self.tol > 0:
+            warnings.warn(
+                f"The fit was still changing after max_iter={self.max_iter} iterations; the model is kept. "
+                "Try a larger max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
+        """Fits the mixture and returns the most probable component of every sample, shape (N,)."""
+        return self.fit(X, y, sample_weight).predict(X)
+
+    def _start(self) -> tuple[str, Any]:
+        if self.warm_start and hasattr(self, "model_"):
+            return "kmeans", self.model_
+        init = self.init_params
+        if isinstance(init, _matmix.MixtureModel):
+            return "kmeans", init
+        if isinstance(init, Mixture):
+            if not hasattr(init, "model_"):
+                raise NotFittedError(
+                    "init_params is a mixture that is not fitted; cloning an estimator forgets the fit of those it "
+                    "holds: give init_params=mixture.model_ or the model's file instead"
+                )
+            return "kmeans", init.model_
+        if isinstance(init, os.PathLike) or (isinstance(init, str) and os.path.exists(init)):
+            model = _matmix.load_model(os.fspath(init))[0]
+            if not isinstance(model, _matmix.MixtureModel):
+                raise ValueError(f"{os.fspath(init)} holds no mixture to begin with")
+            return "kmeans", model
+        if not isinstance(init, str):
+            raise TypeError(
+                f"option `init_params` is {init!r}; it must be 'kmeans', 'random', a fitted mixture or a model file"
+            )
+        return init, None
+
+    def _adopt(self, model: _matmix.MixtureModel, history: History) -> None:
+        self.model_ = model
+        self.history_ = history
+        self.weights_ = model.weights
+        self.means_ = model.means
+        self.loadings_ = model.loadings
+        self.noise_variances_ = model.noise_variances
+        self.converged_ = history.stop == "converged"
+        self.lower_bounds_ = list(history.log_likelihood)
+        self.lower_bound_ = self.lower_bounds_[-1] if self.lower_bounds_ else float("nan")
+        self.n_iter_ = max(len(self.lower_bounds_) - 1, 0)
+
+    # -- questions about samples -----------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable component of every sample, shape (N,)."""
+        samples = self._check(X)
+        return self._per_sample(self._ask("assign", samples), samples)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The responsibilities γ: how probable each component is for each sample, shape (N, K)."""
+        samples = self._check(X)
+        return samples.typed(self._per_sample(self._ask("responsibilities", samples), samples))
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The core of every sample under its most probable component.
+
+        Returns
+        -------
+        ndarray of shape (N, r_1, ..., r_D), or (N, r_1·…·r_D) for 2-D input
+        """
+        samples = self._check(X)
+        return samples.like(self._per_sample(self._ask("transform", samples)[0], samples))
+
+    def transform_all(self, X: Any) -> np.ndarray:
+        """The cores of every sample under all components, shape (N, K, r_1, ..., r_D) or (N, K, r_1·…·r_D)."""
+        samples = self._check(X)
+        cores = self._per_sample(self._ask("project", samples), samples)
+        if samples.flat:
+            cores = cores.reshape(*cores.shape[: cores.ndim - len(self.rank_)], -1)
+        return samples.typed(cores)
+
+    def inverse_transform(self, X: Any, components: Any = None) -> np.ndarray:
+        """The samples that cores stand for: ``L B Rᵀ + M``.
+
+        Parameters
+        ----------
+        X : array of shape (N, r_1, ..., r_D) or (N, r_1·…·r_D)
+            Cores, as `transform` returns them.
+        components : array of int of shape (N,), optional
+            The component of each core, as `predict` returns them; may be left out when there is only one.
+
+        Returns
+        -------
+        ndarray of shape (N, p_1, ..., p_D), or (N, P) if the cores are flattened
+        """
+        check_fitted(self)
+        cores = check_array(X)
+        rank, size = self.rank_, int(np.prod(self.rank_))
+        if cores.ndim < 2 or cores.size != cores.shape[0] * size or cores.shape[1:] not in ((size,), rank):
+            raise ValueError(
+                f"cores of shape (N, {size}) or (N, {', '.join(map(str, rank))}) are needed, got {cores.shape}"
+            )
+        n, k = cores.shape[0], len(self.weights_)
+        if components is None:
+            if k > 1:
+                raise ValueError(
+                    f"a core alone does not say which of the {k} components it belongs to: give "
+                    "components=model.predict(X), or use reconstruct(X)"
+                )
+            components = np.zeros(n, np.int64)
+        components = np.ascontiguousarray(components, dtype=np.int64)
+        if components.shape != (n,):
+            raise ValueError(f"{components.size} components for {n} cores; exactly one per core is needed")
+        out = self.model_.inverse_transform(np.ascontiguousarray(cores, np.float64).ravel(), components)
+        return Samples(cores, tuple(out.shape[1:]), cores.ndim == 2).like(out)
+
+    def reconstruct(self, X: Any, *, rule: str = "most_probable") -> np.ndarray:
+        """Every sample rebuilt from its core, in the shape of X.
+
+        Parameters
+        ----------
+        X : array of samples
+        rule : {"most_probable", "weighted"}, default="most_probable"
+            From the most probable component (the paper's rule), or from all of them weighted by the responsibilities.
+        """
+        if rule not in ("most_probable", "weighted"):
+            raise ValueError(f"option `rule` is {rule!r}; it must be 'most_probable' or 'weighted'")
+        samples = self._check(X)
+        out = self._ask("reconstruct", samples, weighted=rule == "weighted")
+        return samples.typed(out.reshape(samples.array.shape))
+
+    def denoise(self, X: Any) -> np.ndarray:
+        """Every sample without its noise, in the shape of X: the posterior mean of the noiseless sample."""
+        return self.reconstruct(X, rule="weighted")
+
+    def reconstruction_error(self, X: Any) -> float:
+        """The paper's e = sqrt(Σ‖X − X̂‖²/N)."""
+        samples = self._check(X)
+        return float(np.sqrt(self._ask("squared_errors", samples).sum() / samples.n))
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """ln p(X_n) of every sample, shape (N,)."""
+        samples = self._check(X)
+        scores = self._per_sample(self._ask("score_samples", samples), samples)
+        return scores if scores.ndim == 1 else scores.sum(axis=1)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The mean log-likelihood per sample."""
+        return float(self.score_samples(X).mean())
+
+    def posterior(self, X: Any) -> Posterior:
+        """Mean and variance of the cores of every sample under every component.
+
+        Returns
+        -------
+        Posterior
+            `mean` of shape (N, K, r_1, ..., r_D) and `variance` of shape (K, r_1, ..., r_D).
+        """
+        samples = self._check(X)
+        mean = self._per_sample(self._ask("project", samples), samples)
+        return Posterior(samples.typed(mean), samples.typed(self.model_.posterior_variance()))
+
+    def bic(self, X: Any) -> float:
+        """The Bayesian information criterion; smaller is better."""
+        return float(self._ask("evaluate", self._check(X))[1])
+
+    def aic(self, X: Any) -> float:
+        """Akaike's information criterion; smaller is better."""
+        return float(self._ask("evaluate", self._check(X))[2])
+
+    def icl(self, X: Any) -> float:
+        """The integrated completed likelihood: BIC, and a penalty for components that overlap; smaller is better."""
+        return float(self._ask("evaluate", self._check(X))[3])
+
+    # -- questions about the model ---------------------------------------------------------------------------------
+
+    def sample(
+        self, n_samples: int = 1, *, noise: bool = True, random_state: Any = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Draws new samples.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        noise : bool, default=True
+            Whether to add the noise; without it one sees what the components can express.
+        random_state : int, RandomState, Generator or None
+            By default the estimator's own.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, p_1, ..., p_D)
+        components : ndarray of shape (n_samples,)
+        """
+        check_fitted(self)
+        seed = check_seed(self.random_state if random_state is None else random_state)
+        n = check_integer("n_samples", n_samples, 1)
+        # More than memory holds is a MemoryError here; there it would be the end of the process.
+        np.empty((n, *self.model_.shape))
+        return self.model_.sample(n, seed, bool(noise))
+
+    def get_covariance(self, component: int = 0) -> np.ndarray:
+        """The covariance of the flattened samples of one component, shape (P, P); for small P only."""
+        check_fitted(self)
+        return self.model_.covariance(check_integer("component", component, 0))
+
+    @property
+    def n_parameters_(self) -> int:
+        """The number of free parameters, as BIC and AIC count them."""
+        check_fitted(self)
+        return int(self.model_.n_parameters)
+
+    # -- for the published names and for notebooks -----------------------------------------------------------------
+
+    def _per_sample(self, out: np.ndarray, samples: Samples) -> np.ndarray:
+        """Results per sample from results per sample of the model; other for a mixture over rows."""
+        return out
+
+    def _facts(self) -> Iterable[tuple[str, str]]:
+        yield "samples", " × ".join(map(str, self.sample_shape_ or self.model_.shape))
+        yield "cores", " × ".join(map(str, self.rank_))
+        yield "components", str(len(self.weights_))
+        yield (
+            "weights",
+            ", ".join(f"{w:.3g}" for w in self.weights_[:12]) + (", …" if len(self.weights_) > 12 else ""),
+        )
+        yield "noise variances", ", ".join(f"{v:.3g}" for v in self.noise_variances_[:12])
+        yield "mean log-likelihood", f"{self.lower_bound_:.6g}"
+        yield "iterations", f"{self.n_iter_} ({self.history_.stop or 'unknown'})"
+
+    def _pictures(self) -> np.ndarray:
+        return self.means_
+
+
+class _ProgressLine:
+    """A line that follows a fit: tqdm where it is installed, plain text on standard error where it is not."""
+
+    def __init__(self, verbose: int) -> None:
+        self.verbose = verbose
+        self.bar: Any = None
+        self.written = False
+
+    def __enter__(self) -> _ProgressLine:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.bar is not None:
+            self.bar.close()
+        if self.written:
+            sys.stderr.write("\n")
+
+    def before(self, callback: Callable[[Any], Any] | None) -> Callable[[Any], Any] | None:
+        """The user's callback with the line drawn first; the callback itself if nothing is to be drawn."""
+        if not self.verbose:
+            return callback
+
+        def both(progress: Any) -> Any:
+            self.draw(progress)
+            return callback(progress) if callback is not None else None
+
+        return both
+
+    def draw(self, progress: Any) -> None:
+        """Shows where the fit stands."""
+        restart = f"restart {progress.restart + 1}/{progress.n_init}, " if progress.n_init > 1 else ""
+        text = f"{restart}log-likelihood {progress.log_likelihood:.5g}"
+        if self.bar is None and not self.written:
+            try:
+                from tqdm.auto import tqdm
+
+                self.bar = tqdm(total=progress.max_iter, unit="it", file=sys.stderr)
+            except ImportError:
+                pass
+        if self.bar is not None:
+            self.bar.n = progress.iteration
+            self.bar.set_description_str(text, refresh=True)
+        else:
+            self.written = True
+            sys.stderr.write(f"\riteration {progress.iteration}/{progress.max_iter}, {text}   ")
+            sys.stderr.flush()

@@ -1,0 +1,179 @@
+"""The paper's recogniser: `matmix.NearestCore`."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from . import _matmix
+from ._sklearn import BaseEstimator, ClassifierMixin, clone
+from ._validation import Samples, check_fitted, check_integer, check_samples
+from .mixture import Mixture
+from .published import MP2DPCA
+
+
+class NearestCore(ClassifierMixin, BaseEstimator):
+    """Classifies a sample by the nearest known one in the space of the cores (1-NN).
+
+    Parameters
+    ----------
+    estimator : Mixture or LowRank, optional
+        The model whose cores are compared; ``Mixture()`` by default. It is cloned and fitted to the samples.
+    distance : {"paper", "weighted", "fisher"}, default="paper"
+        - ``"paper"``: the sum over the components of ``‖B_a − B_b‖_F``;
+        - ``"weighted"``: the paper's footnote, each term weighted by both responsibilities;
+        - ``"fisher"``: beyond the paper, a shrunken linear discriminant on the cores, then the cosine.
+    prefit : bool, default=False
+        Use `estimator` as it is, already fitted (to other samples, say).
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    estimator_ : Mixture or LowRank
+        The fitted model.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> import matmix
+    >>> X, y = matmix.datasets.load_digits28(return_X_y=True)
+    >>> model = matmix.NearestCore(matmix.Mixture(3, rank=6, random_state=0)).fit(X[::2], y[::2])
+    >>> model.score(X[1::2], y[1::2]) > 0.8
+    True
+    >>> distances, indices = model.kneighbors(X[:5], n_neighbors=3)
+    >>> indices.shape
+    (5, 3)
+    """
+
+    def __init__(self, estimator: Any = None, *, distance: str = "paper", prefit: bool = False) -> None:
+        self.estimator = estimator
+        self.distance = distance
+        self.prefit = prefit
+
+    def fit(self, X: Any, y: Any) -> NearestCore:
+        """Fits the model to the samples and keeps them as the gallery.
+
+        Parameters
+        ----------
+        X : array of shape (N, p_1, ..., p_D) or (N, P)
+        y : array of shape (N,)
+            The class of each sample.
+
+        Returns
+        -------
+        self
+        """
+        model = Mixture() if self.estimator is None else self.estimator
+        if isinstance(model, MP2DPCA):
+            raise ValueError("MP2DPCA has a core for every row of a sample; NearestCore needs one per sample")
+        if y is None:
+            raise ValueError(
+                "This NearestCore estimator requires y to be passed, but the target y is None: one class per sample"
+            )
+        if self.prefit:
+            check_fitted(model)
+            samples = check_samples(model, X, reset=False, owner=self)
+        else:
+            model = clone(model)
+            samples = check_samples(model, X, reset=True, owner=self)
+        classes, index = _check_classes(y, samples.n)
+        self.estimator_ = model if self.prefit else model.fit(samples.array)
+        self.n_features_in_ = self.estimator_.n_features_in_
+        self.classes_ = classes
+        self._gallery = samples.array
+        self._index = index
+        self._learn()
+        return self
+
+    def _learn(self) -> None:
+        model = self.estimator_
+        self.model_ = _matmix.Recognizer(
+            model.model_, self._gallery, model.sample_shape_, model._preset, self._index, str(self.distance)
+        )
+
+    def _check(self, X: Any) -> Samples:
+        check_fitted(self)
+        return check_samples(self.estimator_, X, reset=False, owner=self)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of the nearest known sample, shape (N,)."""
+        samples = self._check(X)
+        return self.classes_[self.model_.predict(samples.array, samples.shape, self.estimator_._preset)]
+
+    def kneighbors(
+        self, X: Any, n_neighbors: int = 1, return_distance: bool = True
+    ) -> tuple[np.ndarray, np.ndarray] | np.ndarray:
+        """The nearest known samples, nearest first.
+
+        Parameters
+        ----------
+        X : array of samples
+        n_neighbors : int, default=1
+        return_distance : bool, default=True
+
+        Returns
+        -------
+        distances : ndarray of shape (N, n_neighbors)
+            Left out if `return_distance` is false.
+        indices : ndarray of shape (N, n_neighbors)
+            Places in the X that was given to `fit`.
+        """
+        samples = self._check(X)
+        count = check_integer("n_neighbors", n_neighbors, 1)
+        found = self.model_.neighbours(samples.array, samples.shape, self.estimator_._preset, count)
+        return found if return_distance else found[1]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        inherited = getattr(super(), "__getstate__", None)
+        state = dict((inherited() if inherited is not None else None) or self.__dict__)
+        state.pop("model_", None)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        inherited = getattr(super(), "__setstate__", None)
+        if inherited is not None:
+            inherited(state)
+        else:
+            self.__dict__.update(state)
+        if hasattr(self, "_gallery"):
+            self._learn()
+
+
+def _check_classes(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """The sorted classes, and the place of each sample's class among them."""
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        try:
+            from sklearn.exceptions import DataConversionWarning as Kind
+        except ImportError:
+            Kind = UserWarning
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
+            "(n_samples,), for example using ravel().",
+            Kind,
+            stacklevel=3,
+        )
+        labels = labels.ravel()
+    if labels.ndim != 1:
+        raise ValueError(f"y should be a 1d array, got an array of shape {labels.shape} instead.")
+    if len(labels) != n:
+        raise ValueError(f"{len(labels)} labels for {n} samples; exactly one per sample is needed")
+    if labels.dtype.kind == "f":
+        if not np.isfinite(labels).all():
+            raise ValueError("Input y contains NaN or infinity.")
+        if (labels != np.floor(labels)).any():
+            raise ValueError("Unknown label type: continuous. Classes are needed, not measurements.")
+    if labels.dtype.kind == "c":
+        raise ValueError("Complex data not supported: y is complex")
+    classes, index = np.unique(labels, return_inverse=True)
+    return classes, np.ascontiguousarray(index, np.int64)

@@ -1,0 +1,355 @@
+"""Pictures of models, with matplotlib (imported on use). Every function returns its Axes.
+
+Those that draw one picture take `ax`; those that draw several take `fig` and return an array of Axes. Colour is kept
+for what has a sign: means and samples are grey, loadings and walks around the mean use a diverging scale.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ._validation import check_fitted, check_integer
+
+COLOURS = (
+    "#3b6fb6",
+    "#d1603d",
+    "#4a9c6d",
+    "#8c6bb1",
+    "#c9a227",
+    "#5b5b5b",
+    "#c65b8f",
+    "#3aa6a6",
+    "#8a5a3b",
+    "#99a637",
+)
+
+
+def means(model: Any, *, columns: int | None = None, cmap: str = "gray", fig: Any = None) -> np.ndarray:
+    """The means of the components as pictures, with their weights.
+
+    Parameters
+    ----------
+    model : Mixture or LowRank
+        Fitted to matrices (or to colour images of three channels).
+    columns : int, optional
+        How many pictures stand side by side.
+    cmap : str, default="gray"
+    fig : matplotlib Figure, optional
+
+    Returns
+    -------
+    ndarray of Axes
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> import matmix
+    >>> X, _ = matmix.datasets.load_digits28(return_X_y=True)
+    >>> matmix.plot.means(matmix.Mixture(3, random_state=0).fit(X)).shape
+    (3,)
+    """
+    check_fitted(model)
+    pictures = model.means_ if hasattr(model, "means_") else model.mean_[None]
+    axes = _grid(len(pictures), columns, fig, pictures.shape[1:])
+    low, high = float(pictures.min()), float(pictures.max())
+    for k, (ax, picture) in enumerate(zip(axes, pictures, strict=True)):
+        ax.imshow(_picture(picture, low, high), cmap=cmap, vmin=low, vmax=high)
+        if hasattr(model, "weights_"):
+            ax.set_title(f"{100 * model.weights_[k]:.0f} %", fontsize=9, pad=3)
+    return axes
+
+
+def reconstructions(model: Any, X: Any, *, count: int = 8, cmap: str = "gray", fig: Any = None) -> np.ndarray:
+    """Samples above, what the model makes of them in the middle, and the difference below.
+
+    Parameters
+    ----------
+    model : Mixture or LowRank
+    X : array of samples
+        The first `count` are shown.
+    count : int, default=8
+    cmap : str, default="gray"
+    fig : matplotlib Figure, optional
+
+    Returns
+    -------
+    ndarray of Axes of shape (3, count)
+    """
+    check_fitted(model)
+    X = np.asarray(X)[: check_integer("count", count, 1)]
+    shape = model.sample_shape_
+    before = X.reshape(len(X), *shape).astype(float)
+    after = np.asarray(model.reconstruct(X), dtype=float).reshape(before.shape)
+    axes = _grid(3 * len(X), len(X), fig, shape).reshape(3, len(X))
+    low, high = float(before.min()), float(before.max())
+    rest = before - after
+    most = float(np.abs(rest).max()) or 1.0
+    for i in range(len(X)):
+        axes[0, i].imshow(_picture(before[i], low, high), cmap=cmap, vmin=low, vmax=high)
+        axes[1, i].imshow(_picture(after[i], low, high), cmap=cmap, vmin=low, vmax=high)
+        difference = rest[i] if rest[i].ndim == 2 else rest[i].mean(axis=-1)
+        axes[2, i].imshow(difference, cmap="RdBu_r", vmin=-most, vmax=most)
+    for row, name in enumerate(("sample", "model", "difference")):
+        axes[row, 0].set_ylabel(name, fontsize=9)
+    return axes
+
+
+def convergence(model: Any, *, ax: Any = None) -> Any:
+    """Log-likelihood (and reconstruction error, on the right) over the iterations.
+
+    Parameters
+    ----------
+    model : Mixture, LowRank or History
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    Axes
+        The one of the log-likelihood; of the reconstruction error where there is no likelihood.
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    history = model if hasattr(model, "reconstruction_error") and hasattr(model, "stop") else None
+    if history is None:
+        check_fitted(model)
+        history = model.history_
+    if ax is None:
+        ax = _new_axes((5.6, 3.4))
+    series = [
+        ("mean log-likelihood", history.log_likelihood, COLOURS[0], "-"),
+        ("reconstruction error", history.reconstruction_error, COLOURS[1], "--"),
+    ]
+    current = ax
+    drawn = 0
+    for name, values, colour, style in series:
+        if not values:
+            continue
+        if drawn:
+            current = ax.twinx()
+            current.spines["top"].set_visible(False)
+        current.plot(range(len(values)), values, style, color=colour, linewidth=1.8)
+        current.set_ylabel(name, color=colour)
+        current.tick_params(axis="y", colors=colour)
+        current.ticklabel_format(axis="y", useOffset=False)
+        # The first step is so large that it would flatten the rest.
+        if len(values) > 8:
+            settled = np.asarray(values[2:])
+            margin = 0.08 * (settled.max() - settled.min()) or 1.0
+            current.set_ylim(settled.min() - margin, settled.max() + margin)
+        drawn += 1
+    ax.set_xlabel("iteration")
+    ax.spines["top"].set_visible(False)
+    ax.grid(axis="y", alpha=0.2)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    return ax
+
+
+def loadings(model: Any, *, component: int = 0, count: Sequence[int] | None = None, fig: Any = None) -> np.ndarray:
+    """The outer products l_i r_jᵀ of row and column loadings: what entry (i, j) of the core adds to the picture.
+
+    Parameters
+    ----------
+    model : Mixture or LowRank
+        Fitted to matrices, or to vectors with a `sample_shape` of two sides.
+    component : int, default=0
+    count : (int, int), optional
+        How many row and column loadings to show; at most 6 × 6 by default.
+    fig : matplotlib Figure, optional
+
+    Returns
+    -------
+    ndarray of Axes of shape (rows, columns)
+    """
+    check_fitted(model)
+    shape = tuple(model.sample_shape_)
+    k = check_integer("component", component, 0)
+    if hasattr(model, "weights_") and k >= len(model.weights_):
+        raise ValueError(f"option `component` is {k}; it must be less than {len(model.weights_)}")
+    factors = [u[k] if u.ndim == 3 else u for u in model.loadings_]
+    if len(factors) == 2:
+        r, c = count or (min(6, factors[0].shape[1]), min(6, factors[1].shape[1]))
+        r, c = min(r, factors[0].shape[1]), min(c, factors[1].shape[1])
+        products = np.einsum("pi,qj->ijpq", factors[0][:, :r], factors[1][:, :c])
+    elif len(factors) == 1 and len(shape) == 2 and factors[0].shape[0] == shape[0] * shape[1]:
+        n = min(factors[0].shape[1], (count or (1, 12))[-1])
+        r, c = 1, n
+        products = factors[0][:, :n].T.reshape(1, n, *shape)
+    else:
+        raise ValueError(f"loadings are drawn for matrices; these samples have shape {shape}")
+    axes = _grid(r * c, c, fig, shape).reshape(r, c)
+    for i in range(r):
+        for j in range(c):
+            # Each with its own scale: the first products would drown the others.
+            most = float(np.abs(products[i, j]).max()) or 1.0
+            axes[i, j].imshow(products[i, j], cmap="RdBu_r", vmin=-most, vmax=most)
+    for j in range(c):
+        axes[0, j].set_title(f"$r_{{{j + 1}}}$" if len(factors) == 2 else f"$u_{{{j + 1}}}$", fontsize=9, pad=3)
+    if len(factors) == 2:
+        for i in range(r):
+            axes[i, 0].set_ylabel(f"$l_{{{i + 1}}}$", fontsize=9, rotation=0, labelpad=9, va="center")
+    return axes
+
+
+def latent_walk(
+    model: Any,
+    *,
+    component: int = 0,
+    entries: Sequence[Sequence[int]] | None = None,
+    reach: float = 3.0,
+    steps: int = 7,
+    cmap: str = "gray",
+    fig: Any = None,
+) -> np.ndarray:
+    """Walks along single entries of the core: one row of pictures per entry, the mean in the middle.
+
+    Parameters
+    ----------
+    model : Mixture
+    component : int, default=0
+    entries : sequence of (i, j), optional
+        Which entries of the core; by default the four that add the most variance.
+    reach : float, default=3.0
+        How far to go, in standard deviations of the core.
+    steps : int, default=7
+    cmap : str, default="gray"
+    fig : matplotlib Figure, optional
+
+    Returns
+    -------
+    ndarray of Axes of shape (entries, steps)
+    """
+    check_fitted(model)
+    if not hasattr(model, "weights_"):
+        raise ValueError("a walk needs the scale of the cores, which a model without noise does not have")
+    k, steps = check_integer("component", component, 0), check_integer("steps", steps, 2)
+    rank = model.rank_
+    if entries is None:
+        variance = np.ones(())
+        for u in model.loadings_:
+            variance = np.multiply.outer(variance, (u[k] ** 2).sum(axis=0))
+        best = np.argsort(variance, axis=None)[::-1][:4]
+        entries = [tuple(int(i) for i in np.unravel_index(b, rank)) for b in best]
+    places = np.linspace(-reach, reach, steps)
+    cores = np.zeros((len(entries), steps, *rank))
+    for row, entry in enumerate(entries):
+        cores[row][(slice(None), *tuple(entry))] = places
+    walked = model.inverse_transform(cores.reshape(-1, *rank), np.full(len(entries) * steps, k))
+    shape = tuple(model.sample_shape_)
+    walked = walked.reshape(len(entries), steps, *shape)
+    axes = _grid(len(entries) * steps, steps, fig, shape).reshape(len(entries), steps)
+    low, high = float(model.means_[k].min()), float(model.means_[k].max())
+    for row, entry in enumerate(entries):
+        for step in range(steps):
+            axes[row, step].imshow(_picture(walked[row, step], low, high), cmap=cmap, vmin=low, vmax=high)
+        label = ", ".join(str(i + 1) for i in entry)
+        axes[row, 0].set_ylabel(f"$b_{{{label}}}$", fontsize=9, rotation=0, labelpad=13, va="center")
+    for step, place in enumerate(places):
+        axes[0, step].set_title("mean" if abs(place) < 1e-12 else f"{place:+.1f}", fontsize=9, pad=3)
+    return axes
+
+
+def embedding(model: Any, X: Any, y: Any = None, *, ax: Any = None, size: float = 9.0) -> Any:
+    """Samples as points: the two directions in which their cores vary most.
+
+    The cores of all components, one after the other, are reduced to two numbers by PCA; they are the features the
+    recogniser compares, too.
+
+    Parameters
+    ----------
+    model : Mixture or LowRank
+    X : array of samples
+    y : array of shape (N,), optional
+        Classes, shown in colour; by default the most probable components of a mixture.
+    ax : matplotlib Axes, optional
+    size : float, default=9.0
+        The area of a point.
+
+    Returns
+    -------
+    Axes
+    """
+    check_fitted(model)
+    X = np.asarray(X)
+    cores = model.transform_all(X) if hasattr(model, "transform_all") else model.transform(X)
+    features = np.asarray(cores, dtype=float).reshape(len(X), -1)
+    features -= features.mean(axis=0)
+    _, _, directions = np.linalg.svd(features, full_matrices=False)
+    points = features @ directions[:2].T
+    if points.shape[1] == 1:
+        points = np.column_stack([points[:, 0], np.zeros(len(points))])
+    of_components = y is None and hasattr(model, "predict")
+    if of_components:
+        y = np.asarray(model.predict(X))
+        y = y if y.ndim == 1 else None
+    if ax is None:
+        ax = _new_axes((5.6, 4.6))
+    if y is None:
+        ax.scatter(points[:, 0], points[:, 1], s=size, color=COLOURS[0], alpha=0.7, linewidths=0)
+    else:
+        y = np.asarray(y)
+        classes = np.unique(y)
+        if len(classes) <= len(COLOURS):
+            for i, name in enumerate(classes):
+                at = y == name
+                ax.scatter(*points[at].T, s=size, color=COLOURS[i], alpha=0.75, linewidths=0, label=str(name))
+            title = "component" if of_components else "class"
+            ax.legend(
+                title=title,
+                loc="upper left",
+                bbox_to_anchor=(1.01, 1.0),
+                frameon=False,
+                markerscale=2.0,
+                handletextpad=0.2,
+                borderaxespad=0.0,
+            )
+        else:
+            _, colour = np.unique(y, return_inverse=True)
+            ax.scatter(*points.T, c=colour, s=size, cmap="viridis", alpha=0.75, linewidths=0)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    ax.set_xlabel("first direction of the cores")
+    ax.set_ylabel("second direction")
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    return ax
+
+
+def _new_axes(size: tuple[float, float]) -> Any:
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(figsize=size, layout="constrained")[1]
+
+
+def _grid(count: int, columns: int | None, fig: Any, shape: Sequence[int]) -> np.ndarray:
+    """A flat array of `count` Axes without ticks, each with room for a picture of this shape."""
+    if len(shape) != 2 and not (len(shape) == 3 and shape[2] in (3, 4)):
+        raise ValueError(
+            f"pictures are drawn of matrices and of colour images; these samples have shape {tuple(shape)}. "
+            "Give a sample_shape to the estimator if they are flattened pictures."
+        )
+    import matplotlib.pyplot as plt
+
+    columns = min(count, 10) if columns is None else check_integer("columns", columns, 1)
+    rows = math.ceil(count / columns)
+    side = 0.95 if count > 12 else 1.25
+    if fig is None:
+        fig = plt.figure(figsize=(side * columns + 0.4, side * rows * min(shape[0] / shape[1], 3) + 0.3))
+        fig.set_layout_engine("constrained", w_pad=0.02, h_pad=0.02, wspace=0.02, hspace=0.02)
+    axes = np.asarray(fig.subplots(rows, columns, squeeze=False)).ravel()
+    for i, ax in enumerate(axes):
+        ax.set_xticks([])
+        ax.set_yticks([])
+        for spine in ax.spines.values():
+            spine.set_visible(False)
+        if i >= count:
+            ax.set_visible(False)
+    return axes[:count]
+
+
+def _picture(x: np.ndarray, low: float, high: float) -> np.ndarray:
+    """Colour images must lie between 0 and 1 to be drawn; grey ones are scaled by their limits."""
+    return x if x.ndim == 2 else np.clip((x - low) / ((high - low) or 1.0), 0, 1)

@@ -1,0 +1,20 @@
+#!/bin/sh
+# Everything that is promised about the Python package, in the virtual environment that `build.sh` made.
+# MATMIX_BIN, if set, names the program, and its models are compared with Python's, too.
+set -eu
+cd "$(dirname "$0")/../.."
+venv=${VENV:-.venv}
+"$venv/bin/ruff" check python
+"$venv/bin/ruff" format --check python
+"$venv/bin/mypy"
+# From outside the sources, so that the installed wheel is what is tested.
+root=$PWD
+outside=$(mktemp -d)
+trap 'rm -rf "$outside"' EXIT
+(cd "$outside" && "$root/$venv/bin/python" -m mypy.stubtest matmix --mypy-config-file "$root/pyproject.toml" --allowlist "$root/python/tests/stubtest-allowlist.txt")
+"$venv/bin/python" -m pytest -q python/tests
+installed=$(cd "$outside" && "$root/$venv/bin/python" -c 'import matmix, os; print(os.path.dirname(matmix.__file__))')
+(cd "$outside" && "$root/$venv/bin/python" -m pytest -q -p no:cacheprovider -c "$root/pyproject.toml" --rootdir "$outside" --doctest-modules "$installed")
+"$venv/bin/python" -m pytest -q --doctest-glob='*.md' docs/python.md
+"$venv/bin/python" python/examples/digits.py out/python-digits
+sh python/scripts/empty_venv.sh

@@ -1,0 +1,103 @@
+//! NumPy arrays as samples and results as NumPy arrays, without copies.
+
+use matmix::{Matrix, Preset, Samples};
+use numpy::{
+    PyArray1, PyArray2, PyArrayDyn, PyArrayMethods, PyReadonlyArray1, PyReadonlyArrayDyn,
+    PyUntypedArrayMethods,
+};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::errors::to_python;
+
+/// An array of doubles with one axis.
+pub(crate) type Numbers<'py> = PyReadonlyArray1<'py, f64>;
+
+/// An array of one of the element types the library works on, borrowed for as long as this lives.
+pub(crate) enum Elements<'py> {
+    U8(PyReadonlyArrayDyn<'py, u8>),
+    F32(PyReadonlyArrayDyn<'py, f32>),
+    F64(PyReadonlyArrayDyn<'py, f64>),
+}
+
+impl<'py> FromPyObject<'_, 'py> for Elements<'py> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(array) = object.cast::<PyArrayDyn<u8>>() {
+            return Ok(Self::U8(array.try_readonly()?));
+        }
+        if let Ok(array) = object.cast::<PyArrayDyn<f32>>() {
+            return Ok(Self::F32(array.try_readonly()?));
+        }
+        if let Ok(array) = object.cast::<PyArrayDyn<f64>>() {
+            return Ok(Self::F64(array.try_readonly()?));
+        }
+        Err(PyTypeError::new_err("a NumPy array of uint8, float32 or float64 is needed"))
+    }
+}
+
+impl Elements<'_> {
+    /// The samples in the array, each of `shape`, as `preset` sees them.
+    pub(crate) fn samples(
+        &self,
+        shape: &[usize],
+        preset: Option<&str>,
+        weights: Option<&Numbers<'_>>,
+    ) -> PyResult<Samples<'_>> {
+        let samples = match self {
+            Self::U8(x) => Samples::from_slice(shape, row_major(x)?),
+            Self::F32(x) => Samples::from_slice(shape, row_major(x)?),
+            Self::F64(x) => Samples::from_slice(shape, row_major(x)?),
+        };
+        let samples = match weights {
+            Some(weights) => {
+                let weights = weights.as_slice()?.to_vec();
+                samples.and_then(|s| s.with_weights(weights))
+            }
+            None => samples,
+        };
+        match preset {
+            Some(name) => samples.and_then(|s| name.parse::<Preset>()?.view(&s)),
+            None => samples,
+        }
+        .map_err(to_python)
+    }
+}
+
+fn row_major<'a, T: numpy::Element>(array: &'a PyReadonlyArrayDyn<'_, T>) -> PyResult<&'a [T]> {
+    if !array.is_c_contiguous() {
+        return Err(PyValueError::new_err("the array must be C-contiguous"));
+    }
+    array.as_slice().map_err(|e| PyValueError::new_err(e.to_string()))
+}
+
+/// A vector as an array of this shape; the vector's memory becomes the array's.
+pub(crate) fn array<'py, T: numpy::Element>(
+    py: Python<'py>,
+    elements: Vec<T>,
+    shape: &[usize],
+) -> PyResult<Bound<'py, PyArrayDyn<T>>> {
+    PyArray1::from_vec(py, elements).reshape(shape)
+}
+
+/// A matrix as an array.
+pub(crate) fn matrix<'py>(py: Python<'py>, m: &Matrix) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    PyArray1::from_slice(py, m.as_slice()).reshape([m.rows(), m.cols()])
+}
+
+/// Indices as NumPy counts them.
+pub(crate) fn indices(py: Python<'_>, of: Vec<usize>) -> Bound<'_, PyArray1<i64>> {
+    PyArray1::from_iter(py, of.into_iter().map(|k| k as i64))
+}
+
+/// Indices as Rust counts them.
+pub(crate) fn places(of: &PyReadonlyArray1<'_, i64>, what: &str) -> PyResult<Vec<usize>> {
+    let wrong = |k: i64| PyValueError::new_err(format!("{what} {k} was given; it must not be negative"));
+    of.as_slice()?.iter().map(|&k| usize::try_from(k).map_err(|_| wrong(k))).collect()
+}
+
+/// `first`, followed by the sides of `rest`.
+pub(crate) fn sides(first: &[usize], rest: &[usize]) -> Vec<usize> {
+    [first, rest].concat()
+}

@@ -1,0 +1,100 @@
+//! What the library reads: samples of every format, the embedded digits, model files.
+
+use std::path::PathBuf;
+
+use matmix::data::{Buffer, Chunk, DataSet, Element, OpenOptions};
+use matmix::{History, Model, ModelFile};
+use numpy::PyArray1;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use crate::arrays::{array, indices, sides};
+use crate::errors::detached;
+use crate::low_rank::LowRankModel;
+use crate::mixture::MixtureModel;
+
+/// Samples, class of each sample and class names if there are any, name, format.
+type Opened<'py> =
+    (Bound<'py, PyAny>, Option<(Bound<'py, PyArray1<i64>>, Vec<String>)>, String, &'static str);
+
+/// Opens whatever the program opens.
+#[pyfunction]
+#[pyo3(signature = (spec, *, shape, labels, colour, resize, scale, take, exclude, limit))]
+pub(crate) fn open<'py>(
+    py: Python<'py>,
+    spec: &str,
+    shape: Option<Vec<usize>>,
+    labels: Option<PathBuf>,
+    colour: bool,
+    resize: Option<(usize, usize)>,
+    scale: Option<f64>,
+    take: Option<(usize, usize)>,
+    exclude: Vec<String>,
+    limit: Option<usize>,
+) -> PyResult<Opened<'py>> {
+    let take = take.map(|(start, end)| start..end);
+    let options =
+        OpenOptions { shape, labels, colour, resize, scale, take, exclude, limit, ..Default::default() };
+    let set = detached(py, || matmix::data::open(spec, &options))?;
+    opened(py, set)
+}
+
+/// The embedded digits.
+#[pyfunction]
+pub(crate) fn digits(py: Python<'_>) -> PyResult<Opened<'_>> {
+    let set = detached(py, || Ok(matmix::data::digits()))?;
+    opened(py, set)
+}
+
+enum Loaded {
+    U8(Vec<u8>),
+    F32(Vec<f32>),
+    F64(Vec<f64>),
+}
+
+fn opened(py: Python<'_>, set: DataSet) -> PyResult<Opened<'_>> {
+    let samples = &set.samples;
+    let n = samples.len();
+    let elements = detached(py, || {
+        if samples.scale() != 1.0 {
+            let scaled = samples.to_f64(0..n)?;
+            return Ok(match samples.element() {
+                Element::F64 => Loaded::F64(scaled),
+                _ => Loaded::F32(scaled.into_iter().map(|x| x as f32).collect()),
+            });
+        }
+        let mut buffer = Buffer::new();
+        Ok(match samples.stored(0..n, &mut buffer)? {
+            Chunk::U8(x) => Loaded::U8(x.to_vec()),
+            Chunk::F32(x) => Loaded::F32(x.to_vec()),
+            Chunk::F64(x) => Loaded::F64(x.to_vec()),
+        })
+    })?;
+    let shape = sides(&[n], samples.shape());
+    let x = match elements {
+        Loaded::U8(x) => array(py, x, &shape)?.into_any(),
+        Loaded::F32(x) => array(py, x, &shape)?.into_any(),
+        Loaded::F64(x) => array(py, x, &shape)?.into_any(),
+    };
+    let labels = set.labels.map(|l| (indices(py, l.index), l.names));
+    Ok((x, labels, set.name, set.format))
+}
+
+/// Reads a model file: the model, its preset's name, its options and its history as JSON, or empty.
+#[pyfunction]
+pub(crate) fn load_model(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyTuple>> {
+    let file = detached(py, || ModelFile::load(&path))?;
+    let model = match file.model {
+        Model::Mixture(model) => Bound::new(py, MixtureModel { model })?.into_any(),
+        Model::LowRank(model) => Bound::new(py, LowRankModel { model })?.into_any(),
+    };
+    let options = if file.options.is_null() { String::new() } else { file.options.to_string() };
+    let history = file.history.and_then(|h| serde_json::to_string(&h).ok()).unwrap_or_default();
+    (model, file.name, options, history).into_pyobject(py)
+}
+
+/// A model file from what Python knows: options and history are JSON or empty.
+pub(crate) fn file(model: Model, name: Option<String>, options: &str, history: &str) -> ModelFile {
+    let history: Option<History> = serde_json::from_str(history).ok();
+    ModelFile { model, name, options: serde_json::from_str(options).unwrap_or_default(), history }
+}

@@ -1,0 +1,47 @@
+//! The library's errors as Python's.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use matmix::Error;
+use pyo3::exceptions::{PyFileNotFoundError, PyOSError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+/// What the system refused is an `OSError`; everything else is a `ValueError` with the library's words.
+pub(crate) fn to_python(error: Error) -> PyErr {
+    let text = error.to_string();
+    match error {
+        Error::Io { path, action: "open" | "read", .. } if !path.exists() => {
+            PyFileNotFoundError::new_err(text)
+        }
+        Error::Io { .. } => PyOSError::new_err(text),
+        _ => PyValueError::new_err(text),
+    }
+}
+
+/// Works without the interpreter. A panic, which would be our bug, becomes a `RuntimeError` rather than the
+/// `PanicException` that slips through every `except Exception`.
+pub(crate) fn detached<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce() -> matmix::Result<T> + Send,
+) -> PyResult<T> {
+    py.detach(|| catch_unwind(AssertUnwindSafe(work))).or_runtime_error()
+}
+
+/// What is left of a computation that may have panicked.
+pub(crate) trait OrPanic<T> {
+    fn or_runtime_error(self) -> PyResult<T>;
+}
+
+impl<T> OrPanic<T> for Result<matmix::Result<T>, Box<dyn Any + Send>> {
+    fn or_runtime_error(self) -> PyResult<T> {
+        match self {
+            Ok(result) => result.map_err(to_python),
+            Err(panic) => {
+                let text = panic.downcast_ref::<&str>().map(|s| (*s).to_string());
+                let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+                Err(PyRuntimeError::new_err(format!("a bug in matmix, please report it: {text}")))
+            }
+        }
+    }
+}

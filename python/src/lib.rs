@@ -1,0 +1,37 @@
+//! `matmix._matmix`: what the Python package `matmix` is made of.
+//!
+//! Thin on purpose: arrays are borrowed, the interpreter is released, results are handed over without a copy. The
+//! mathematics, the defaults and the checks of the numbers are in the library; whatever makes the package look like
+//! scikit-learn is in Python.
+
+mod arrays;
+mod data;
+mod errors;
+mod low_rank;
+mod mixture;
+mod progress;
+mod recognize;
+
+use pyo3::prelude::*;
+
+/// The native part of matmix.
+#[pymodule]
+mod _matmix {
+    #[pymodule_export]
+    use super::data::{digits, load_model, open};
+    #[pymodule_export]
+    use super::low_rank::{LowRankModel, fit_low_rank};
+    #[pymodule_export]
+    use super::mixture::{MixtureModel, fit_mixture};
+    #[pymodule_export]
+    use super::progress::Progress;
+    #[pymodule_export]
+    use super::recognize::Recognizer;
+
+    use super::*;
+
+    #[pymodule_init]
+    fn init(m: &Bound<'_, PyModule>) -> PyResult<()> {
+        m.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,159 @@
+//! Fitting a low-rank model and asking it about samples.
+
+use std::path::PathBuf;
+
+use matmix::{LowRank, LowRankOptions, Model, ModelFile};
+use numpy::{PyArray1, PyArray2, PyArrayDyn};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::arrays::{Elements, Numbers, array, matrix, sides};
+use crate::data::file;
+use crate::errors::{detached, to_python};
+use crate::mixture::preset_rank;
+
+/// A fitted low-rank model.
+#[pyclass(frozen, module = "matmix._matmix")]
+pub(crate) struct LowRankModel {
+    pub(crate) model: LowRank,
+}
+
+type Array<'py> = Bound<'py, PyArrayDyn<f64>>;
+
+/// Fits a low-rank model: the model, e after each alternation and why it ended.
+#[pyfunction]
+#[pyo3(signature = (x, shape, *, preset, weights, rank, centred, max_iter, tol, threads))]
+pub(crate) fn fit_low_rank(
+    py: Python<'_>,
+    x: Elements<'_>,
+    shape: Vec<usize>,
+    preset: Option<&str>,
+    weights: Option<Numbers<'_>>,
+    rank: Vec<usize>,
+    centred: bool,
+    max_iter: usize,
+    tol: f64,
+    threads: Option<usize>,
+) -> PyResult<(LowRankModel, Vec<f64>, &'static str)> {
+    let samples = x.samples(&shape, preset, weights.as_ref())?;
+    let rank = preset_rank(preset, &shape, rank)?;
+    let options = LowRankOptions { rank, centred, max_iter, tol, threads };
+    let fit = detached(py, || matmix::fit_low_rank(&samples, &options))?;
+    Ok((LowRankModel { model: fit.model }, fit.reconstruction_error, fit.stop.name()))
+}
+
+#[pymethods]
+impl LowRankModel {
+    /// The shape of the samples.
+    #[getter]
+    fn shape(&self) -> Vec<usize> {
+        self.model.shape().to_vec()
+    }
+
+    /// The shape of the cores.
+    #[getter]
+    fn rank(&self) -> Vec<usize> {
+        self.model.rank().to_vec()
+    }
+
+    /// M, shape (p_1, …).
+    #[getter]
+    fn mean<'py>(&self, py: Python<'py>) -> PyResult<Array<'py>> {
+        array(py, self.model.mean().to_vec(), self.model.shape())
+    }
+
+    /// V^(d), shape (p_d, r_d), for each mode.
+    #[getter]
+    fn loadings<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyArray2<f64>>>> {
+        self.model.loadings().iter().map(|u| matrix(py, u)).collect()
+    }
+
+    /// The variance along each loading, for each mode.
+    #[getter]
+    fn explained_variance<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyArray1<f64>>> {
+        self.model.explained_variance().iter().map(|v| PyArray1::from_slice(py, v)).collect()
+    }
+
+    /// Its share of the total variance.
+    #[getter]
+    fn explained_variance_ratio<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyArray1<f64>>> {
+        self.model.explained_variance_ratio().into_iter().map(|v| PyArray1::from_vec(py, v)).collect()
+    }
+
+    /// The cores, shape (N, r_1, …).
+    #[pyo3(signature = (x, shape, preset=None))]
+    fn transform<'py>(
+        &self,
+        py: Python<'py>,
+        x: Elements<'_>,
+        shape: Vec<usize>,
+        preset: Option<&str>,
+    ) -> PyResult<Array<'py>> {
+        let samples = x.samples(&shape, preset, None)?;
+        let cores = detached(py, || self.model.transform(&samples))?;
+        array(py, cores, &sides(&[samples.len()], self.model.rank()))
+    }
+
+    /// The samples that cores stand for, shape (N, p_1, …).
+    fn inverse_transform<'py>(&self, py: Python<'py>, cores: Numbers<'_>) -> PyResult<Array<'py>> {
+        let cores = cores.as_slice()?;
+        let out = detached(py, || self.model.inverse_transform(cores))?;
+        let n = out.len() / self.model.sample_len();
+        array(py, out, &sides(&[n], self.model.shape()))
+    }
+
+    /// The samples rebuilt from their cores, shape (N, p_1, …).
+    #[pyo3(signature = (x, shape, preset=None))]
+    fn reconstruct<'py>(
+        &self,
+        py: Python<'py>,
+        x: Elements<'_>,
+        shape: Vec<usize>,
+        preset: Option<&str>,
+    ) -> PyResult<Array<'py>> {
+        let samples = x.samples(&shape, preset, None)?;
+        let out = detached(py, || self.model.reconstruct(&samples))?;
+        array(py, out, &sides(&[samples.len()], self.model.shape()))
+    }
+
+    /// ‖X_n − X̂_n‖², shape (N,).
+    #[pyo3(signature = (x, shape, preset=None))]
+    fn squared_errors<'py>(
+        &self,
+        py: Python<'py>,
+        x: Elements<'_>,
+        shape: Vec<usize>,
+        preset: Option<&str>,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let samples = x.samples(&shape, preset, None)?;
+        Ok(PyArray1::from_vec(py, detached(py, || self.model.squared_errors(&samples))?))
+    }
+
+    /// Writes the model file.
+    fn save(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        name: Option<String>,
+        options: &str,
+        history: &str,
+    ) -> PyResult<()> {
+        let file = file(Model::LowRank(self.model.clone()), name, options, history);
+        detached(py, || file.save(&path))
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let bytes = ModelFile::new(Model::LowRank(self.model.clone())).to_bytes();
+        Ok((py.get_type::<Self>().getattr("from_bytes")?, (PyBytes::new(py, &bytes),)))
+    }
+
+    /// The model in the bytes of a model file.
+    #[staticmethod]
+    fn from_bytes(bytes: &[u8]) -> PyResult<Self> {
+        match ModelFile::from_bytes("pickled model", bytes).map_err(to_python)?.model {
+            Model::LowRank(model) => Ok(Self { model }),
+            Model::Mixture(_) => Err(PyValueError::new_err("the bytes hold a mixture, not a low-rank model")),
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! Fitting a mixture and asking it about samples.
+
+use std::path::PathBuf;
+
+use matmix::{Algorithm, FitOptions, Mixture, Model, ModelFile, Preset, Reconstruction, Samples, Start};
+use numpy::{PyArray1, PyArray2, PyArrayDyn, PyReadonlyArray1};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::arrays::{Elements, Numbers, array, indices, matrix, places, sides};
+use crate::data::file;
+use crate::errors::{detached, to_python};
+use crate::progress::fit_listening;
+
+/// A fitted mixture.
+#[pyclass(frozen, module = "matmix._matmix")]
+pub(crate) struct MixtureModel {
+    pub(crate) model: Mixture,
+}
+
+type Array<'py> = Bound<'py, PyArrayDyn<f64>>;
+
+/// Fits a mixture: the model, its history as JSON and whether Ctrl-C ended it.
+#[pyfunction]
+#[pyo3(signature = (x, shape, *, preset, weights, components, rank, algorithm, start, start_model, n_init, max_iter, tol, seed, threads, callback))]
+pub(crate) fn fit_mixture(
+    py: Python<'_>,
+    x: Elements<'_>,
+    shape: Vec<usize>,
+    preset: Option<&str>,
+    weights: Option<Numbers<'_>>,
+    components: usize,
+    rank: Vec<usize>,
+    algorithm: &str,
+    start: &str,
+    start_model: Option<&Bound<'_, MixtureModel>>,
+    n_init: usize,
+    max_iter: usize,
+    tol: f64,
+    seed: u64,
+    threads: Option<usize>,
+    callback: Option<&Bound<'_, PyAny>>,
+) -> PyResult<(MixtureModel, String, bool)> {
+    let samples = x.samples(&shape, preset, weights.as_ref())?;
+    let wrong = |option: &str, value: &str, expected: &str| {
+        Err(PyValueError::new_err(format!("option `{option}` is '{value}'; it must be {expected}")))
+    };
+    let start = match (start, start_model) {
+        (_, Some(model)) => Start::Model(Box::new(model.get().model.clone())),
+        ("kmeans", None) => Start::KMeans,
+        ("random", None) => Start::Random,
+        (other, None) => {
+            return wrong("init_params", other, "'kmeans', 'random', a fitted model or a model file");
+        }
+    };
+    let algorithm = match algorithm {
+        "exact" => Algorithm::Exact,
+        "paper" => Algorithm::Paper,
+        other => return wrong("algorithm", other, "'exact' or 'paper'"),
+    };
+    let rank = preset_rank(preset, &shape, rank)?;
+    let options = FitOptions {
+        components,
+        rank,
+        algorithm,
+        start,
+        n_init,
+        max_iter,
+        tol,
+        seed,
+        threads,
+        ..FitOptions::default()
+    };
+    let (fit, interrupted) = fit_listening(py, &samples, &options, callback)?;
+    let history = serde_json::to_string(&fit.history).unwrap_or_default();
+    Ok((MixtureModel { model: fit.model }, history, interrupted))
+}
+
+/// The ranks as a preset understands them.
+pub(crate) fn preset_rank(preset: Option<&str>, shape: &[usize], rank: Vec<usize>) -> PyResult<Vec<usize>> {
+    match preset {
+        Some(name) => Ok(name.parse::<Preset>().map_err(to_python)?.rank(shape, &rank)),
+        None => Ok(rank),
+    }
+}
+
+impl MixtureModel {
+    /// One number, or a fixed number of them, for every sample.
+    fn ask<'py>(
+        &self,
+        py: Python<'py>,
+        x: &Elements<'_>,
+        shape: &[usize],
+        preset: Option<&str>,
+        each: &[usize],
+        question: impl Fn(&Mixture, &Samples<'_>) -> matmix::Result<Vec<f64>> + Send + Sync,
+    ) -> PyResult<Array<'py>> {
+        let samples = x.samples(shape, preset, None)?;
+        let out = detached(py, || question(&self.model, &samples))?;
+        array(py, out, &sides(&[samples.len()], each))
+    }
+}
+
+#[pymethods]
+impl MixtureModel {
+    /// The shape of the samples.
+    #[getter]
+    fn shape(&self) -> Vec<usize> {
+        self.model.shape().to_vec()
+    }
+
+    /// The shape of the cores.
+    #[getter]
+    fn rank(&self) -> Vec<usize> {
+        self.model.rank().to_vec()
+    }
+
+    /// π, shape (K,).
+    #[getter]
+    fn weights<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_slice(py, self.model.weights())
+    }
+
+    /// M, shape (K, p_1, …).
+    #[getter]
+    fn means<'py>(&self, py: Python<'py>) -> PyResult<Array<'py>> {
+        let means = self.model.components().iter().flat_map(|c| c.mean()).copied().collect();
+        array(py, means, &sides(&[self.model.n_components()], self.model.shape()))
+    }
+
+    /// For each mode, U^(d) of all components, shape (K, p_d, r_d).
+    #[getter]
+    fn loadings<'py>(&self, py: Python<'py>) -> PyResult<Vec<Array<'py>>> {
+        let m = &self.model;
+        m.shape()
+            .iter()
+            .zip(m.rank())
+            .enumerate()
+            .map(|(d, (&p, &r))| {
+                let u = m.components().iter().flat_map(|c| c.loadings()[d].as_slice()).copied().collect();
+                array(py, u, &[m.n_components(), p, r])
+            })
+            .collect()
+    }
+
+    /// σ², shape (K,).
+    #[getter]
+    fn noise_variances<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        PyArray1::from_iter(py, self.model.components().iter().map(|c| c.noise_variance()))
+    }
+
+    /// The number of free parameters.
+    #[getter]
+    fn n_parameters(&self) -> usize {
+        self.model.n_parameters()
+    }
+
+    /// ln p(X_n|k), shape (N, K).
+    #[pyo3(signature = (x, shape, preset=None))]
+    fn log_densities<'py>(
+        &self,
+        py: Python<'py>,
+        x: Elements<'_>,
+        shape: Vec<usize>,
+        preset: Option<&str>,
+    ) -> PyResult<Array<'py>> {
+        self.ask(py, &x, &shape, preset, &[self.model.n_components()], Mixture::log_densities)
+    }
+
+    /// γ, shape (N, K).
+    #[pyo3(signature = (x, shape, preset=None))]
+    fn responsibilities<'py>(
+        &self,
+        py: Python<'py>,
+        x: Elements<'_>,
+        shape: Vec<usize>,
+        preset: Option<&str>,
+    ) -> PyResult<Array<'py>> {
+        self.ask(py, &x, &shape, preset, &[self.model.n_components()], Mixture::responsibilities)
+    }
+
+    /// The most probable components, shape (N,).
+    #[pyo3(signature = (x, shape, preset=None))]
+    fn assign<'py>(
+        &self,
+        py: Python<'py>,
+        x: Elements<'_>,
+        shape: Vec<usize>,
+        preset: Option<&str>,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let samples = x.samples(&shape, preset, None)?;
+        Ok(indices(py, detached(py, || self.model.assign(&samples))?))
+    }
+
+    /// ln p(X_n), shape (N,).
+    #[pyo3(signature = (x, shape, preset=None))]
+    fn score_samples<'py>(
+        &self,
+        py: Python<'py>,
+        x: Elements<'_>,
+        shape: Vec<usize>,
+        preset: Option<&str>,
+    ) -> PyResult<Array<'py>> {
+        self.ask(py, &x, &shape, preset, &[], Mixture::score_samples)
+    }
+
+    /// ‖X_n − X̂_n‖², shape (N,).
+    #[pyo3(signature = (x, shape, preset=None))]
+    fn squared_errors<'py>(
+        &self,
+        py: Python<'py>,
+        x: Elements<'_>,
+        shape: Vec<usize>,
+        preset: Option<&str>,
+    ) -> PyResult<Array<'py>> {
+        self.ask(py, &x, &shape, preset, &[], Mixture::squared_errors)
+    }
+
+    /// The cores of the most probable components, shape (N, r_1, …), and these components.
+    #[pyo3(signature = (x, shape, preset=None))]
+    fn transform<'py>(
+        &self,
+        py: Python<'py>,
+        x: Elements<'_>,
+        shape: Vec<usize>,
+        preset: Option<&str>,
+    ) -> PyResult<(Array<'py>, Bound<'py, PyArray1<i64>>)> {
+        let samples = x.samples(&shape, preset, None)?;
+        let (cores, best) = detached(py, || self.model.transform(&samples))?;
+        Ok((array(py, cores, &sides(&[samples.len()], self.model.rank()))?, indices(py, best)))
+    }
+
+    /// The cores of all components, shape (N, K, r_1, …).
+    #[pyo3(signature = (x, shape, preset=None))]
+    fn project<'py>(
+        &self,
+        py: Python<'py>,
+        x: Elements<'_>,
+        shape: Vec<usize>,
+        preset: Option<&str>,
+    ) -> PyResult<Array<'py>> {
+        let each = sides(&[self.model.n_components()], self.model.rank());
+        self.ask(py, &x, &shape, preset, &each, |m, s| Ok(m.project(s)?.cores))
+    }
+
+    /// The samples that cores (N, ρ) of these components stand for, shape (N, p_1, …).
+    fn inverse_transform<'py>(
+        &self,
+        py: Python<'py>,
+        cores: Numbers<'_>,
+        components: PyReadonlyArray1<'_, i64>,
+    ) -> PyResult<Array<'py>> {
+        let (cores, components) = (cores.as_slice()?, places(&components, "component")?);
+        let out = detached(py, || self.model.inverse_transform(cores, &components))?;
+        array(py, out, &sides(&[components.len()], self.model.shape()))
+    }
+
+    /// The samples rebuilt, shape (N, p_1, …): by the most probable component, or by all of them.
+    #[pyo3(signature = (x, shape, preset=None, *, weighted))]
+    fn reconstruct<'py>(
+        &self,
+        py: Python<'py>,
+        x: Elements<'_>,
+        shape: Vec<usize>,
+        preset: Option<&str>,
+        weighted: bool,
+    ) -> PyResult<Array<'py>> {
+        let rule = if weighted { Reconstruction::Weighted } else { Reconstruction::MostProbable };
+        self.ask(py, &x, &shape, preset, self.model.shape(), |m, s| m.reconstruct(s, rule))
+    }
+
+    /// The posterior variance of the cores, shape (K, r_1, …).
+    fn posterior_variance<'py>(&self, py: Python<'py>) -> PyResult<Array<'py>> {
+        let shape = sides(&[self.model.n_components()], self.model.rank());
+        array(py, self.model.posterior_variance(), &shape)
+    }
+
+    /// Log-likelihood, BIC, AIC and ICL.
+    #[pyo3(signature = (x, shape, preset=None))]
+    fn evaluate(
+        &self,
+        py: Python<'_>,
+        x: Elements<'_>,
+        shape: Vec<usize>,
+        preset: Option<&str>,
+    ) -> PyResult<(f64, f64, f64, f64)> {
+        let samples = x.samples(&shape, preset, None)?;
+        let c = detached(py, || self.model.evaluate(&samples))?;
+        Ok((c.log_likelihood, c.bic, c.aic, c.icl))
+    }
+
+    /// New samples, shape (n, p_1, …), and the components they come from.
+    fn sample<'py>(
+        &self,
+        py: Python<'py>,
+        n: usize,
+        seed: u64,
+        noise: bool,
+    ) -> PyResult<(Array<'py>, Bound<'py, PyArray1<i64>>)> {
+        let draw = || if noise { self.model.sample(n, seed) } else { self.model.sample_noiseless(n, seed) };
+        let drawn = detached(py, || Ok(draw()))?;
+        let samples = array(py, drawn.samples, &sides(&[n], self.model.shape()))?;
+        Ok((samples, indices(py, drawn.components)))
+    }
+
+    /// C_k, shape (P, P).
+    fn covariance<'py>(&self, py: Python<'py>, component: usize) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        matrix(py, &detached(py, || self.model.covariance(component))?)
+    }
+
+    /// Writes the model file.
+    fn save(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        name: Option<String>,
+        options: &str,
+        history: &str,
+    ) -> PyResult<()> {
+        let file = file(Model::Mixture(self.model.clone()), name, options, history);
+        detached(py, || file.save(&path))
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let bytes = ModelFile::new(Model::Mixture(self.model.clone())).to_bytes();
+        Ok((py.get_type::<Self>().getattr("from_bytes")?, (PyBytes::new(py, &bytes),)))
+    }
+
+    /// The model in the bytes of a model file.
+    #[staticmethod]
+    fn from_bytes(bytes: &[u8]) -> PyResult<Self> {
+        match ModelFile::from_bytes("pickled model", bytes).map_err(to_python)?.model {
+            Model::Mixture(model) => Ok(Self { model }),
+            Model::LowRank(_) => Err(PyValueError::new_err("the bytes hold a low-rank model, not a mixture")),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Fitting on another thread, while this one listens for Ctrl-C and calls back into Python.
+
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use matmix::{Fit, FitOptions, Samples, fit_with};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyStopIteration};
+use pyo3::prelude::*;
+
+use crate::errors::OrPanic;
+
+/// How long Ctrl-C may go unnoticed.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Where a fit stands: what a callback is given after the start (iteration 0) and after each iteration.
+#[pyclass(frozen, get_all, module = "matmix._matmix")]
+#[derive(Debug, Clone)]
+pub(crate) struct Progress {
+    /// Which restart, counted from 0.
+    restart: usize,
+    /// How many there are.
+    n_init: usize,
+    /// Which iteration; 0 is the start.
+    iteration: usize,
+    /// How many there may be.
+    max_iter: usize,
+    /// The mean log-likelihood per sample.
+    log_likelihood: f64,
+    /// The reconstruction error e.
+    reconstruction_error: f64,
+}
+
+#[pymethods]
+impl Progress {
+    fn __repr__(&self) -> String {
+        format!(
+            "Progress(restart={}, n_init={}, iteration={}, max_iter={}, log_likelihood={}, reconstruction_error={})",
+            self.restart,
+            self.n_init,
+            self.iteration,
+            self.max_iter,
+            self.log_likelihood,
+            self.reconstruction_error
+        )
+    }
+}
+
+/// A fit and whether Ctrl-C ended it.
+///
+/// Python delivers signals to its main thread only, and a callback may draw; so the fit runs elsewhere, and everything
+/// that is Python's business happens on the thread that called. The first Ctrl-C stops the fit and keeps the model; a
+/// second one, or an exception of the callback, is raised once the iteration under way has ended.
+pub(crate) fn fit_listening(
+    py: Python<'_>,
+    samples: &Samples<'_>,
+    options: &FitOptions,
+    callback: Option<&Bound<'_, PyAny>>,
+) -> PyResult<(Fit, bool)> {
+    let stop = AtomicBool::new(false);
+    let (report, mut reports) = mpsc::channel::<Progress>();
+    let (answer, answers) = mpsc::channel::<()>();
+    let asks = callback.is_some();
+    std::thread::scope(|scope| {
+        let stop = &stop;
+        let worker = scope.spawn(move || {
+            catch_unwind(AssertUnwindSafe(move || {
+                fit_with(samples, options, &mut move |now| {
+                    if asks && report.send(snapshot(now)).is_ok() {
+                        // Whoever answers has first set `stop`; nobody left to answer is no reason to go on.
+                        if answers.recv().is_err() {
+                            return ControlFlow::Break(());
+                        }
+                    }
+                    match stop.load(Ordering::Acquire) {
+                        true => ControlFlow::Break(()),
+                        false => ControlFlow::Continue(()),
+                    }
+                })
+            }))
+        });
+        let mut interrupted = false;
+        let mut raised = None;
+        loop {
+            let heard;
+            (reports, heard) = py.detach(move || {
+                let heard = reports.recv_timeout(PATIENCE);
+                (reports, heard)
+            });
+            if let Err(error) = py.check_signals() {
+                if error.is_instance_of::<PyKeyboardInterrupt>(py) && !interrupted {
+                    interrupted = true;
+                } else {
+                    raised.get_or_insert(error);
+                }
+                stop.store(true, Ordering::Release);
+            }
+            match heard {
+                Ok(progress) => {
+                    if let (Some(callback), false) = (callback, stop.load(Ordering::Acquire)) {
+                        match ask(callback, progress) {
+                            Ok(false) => {}
+                            Ok(true) => stop.store(true, Ordering::Release),
+                            Err(error) if error.is_instance_of::<PyKeyboardInterrupt>(py) => {
+                                interrupted = true;
+                                stop.store(true, Ordering::Release);
+                            }
+                            Err(error) => {
+                                raised.get_or_insert(error);
+                                stop.store(true, Ordering::Release);
+                            }
+                        }
+                    }
+                    let _ = answer.send(());
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                // The worker has dropped its end: it is done.
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        let fit = py.detach(|| worker.join().and_then(|result| result)).or_runtime_error();
+        match raised {
+            Some(error) => Err(error),
+            None => Ok((fit?, interrupted)),
+        }
+    })
+}
+
+fn snapshot(now: &matmix::Progress<'_>) -> Progress {
+    Progress {
+        restart: now.restart,
+        n_init: now.n_init,
+        iteration: now.iteration,
+        max_iter: now.max_iter,
+        log_likelihood: now.log_likelihood,
+        reconstruction_error: now.reconstruction_error,
+    }
+}
+
+/// Whether the callback asks to stop: by a true value or by `StopIteration`.
+fn ask(callback: &Bound<'_, PyAny>, progress: Progress) -> PyResult<bool> {
+    match callback.call1((progress,)) {
+        Ok(answer) => answer.is_truthy(),
+        Err(error) if error.is_instance_of::<PyStopIteration>(callback.py()) => Ok(true),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,80 @@
+//! Nearest known samples in the space of the cores.
+
+use matmix::{Distance, Model};
+use numpy::{PyArray1, PyArrayDyn, PyReadonlyArray1};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+use crate::arrays::{Elements, array, indices, places};
+use crate::errors::{detached, to_python};
+use crate::low_rank::LowRankModel;
+use crate::mixture::MixtureModel;
+
+/// Distances, and places in the gallery.
+type Found<'py> = (Bound<'py, PyArrayDyn<f64>>, Bound<'py, PyArrayDyn<i64>>);
+
+/// A gallery of known samples.
+#[pyclass(frozen, module = "matmix._matmix")]
+pub(crate) struct Recognizer {
+    recognizer: matmix::Recognizer,
+}
+
+#[pymethods]
+impl Recognizer {
+    #[new]
+    #[pyo3(signature = (model, x, shape, preset, classes, distance))]
+    fn new(
+        py: Python<'_>,
+        model: &Bound<'_, PyAny>,
+        x: Elements<'_>,
+        shape: Vec<usize>,
+        preset: Option<&str>,
+        classes: PyReadonlyArray1<'_, i64>,
+        distance: &str,
+    ) -> PyResult<Self> {
+        let model = if let Ok(mixture) = model.cast::<MixtureModel>() {
+            Model::Mixture(mixture.get().model.clone())
+        } else if let Ok(low_rank) = model.cast::<LowRankModel>() {
+            Model::LowRank(low_rank.get().model.clone())
+        } else {
+            return Err(PyTypeError::new_err("a MixtureModel or a LowRankModel is needed"));
+        };
+        let distance: Distance = distance.parse().map_err(to_python)?;
+        let samples = x.samples(&shape, preset, None)?;
+        let classes = places(&classes, "class")?;
+        let recognizer = detached(py, || matmix::Recognizer::new(&model, &samples, &classes, distance))?;
+        Ok(Self { recognizer })
+    }
+
+    /// Distances and places in the gallery of the nearest samples, shape (N, count) each, nearest first.
+    #[pyo3(signature = (x, shape, preset, count))]
+    fn neighbours<'py>(
+        &self,
+        py: Python<'py>,
+        x: Elements<'_>,
+        shape: Vec<usize>,
+        preset: Option<&str>,
+        count: usize,
+    ) -> PyResult<Found<'py>> {
+        let samples = x.samples(&shape, preset, None)?;
+        let found = detached(py, || self.recognizer.neighbours(&samples, count))?;
+        let all = || found.iter().flatten();
+        let distances = all().map(|n| n.distance).collect();
+        let places = all().map(|n| n.index as i64).collect();
+        let shape = [found.len(), count];
+        Ok((array(py, distances, &shape)?, array(py, places, &shape)?))
+    }
+
+    /// The classes of the nearest samples, shape (N,).
+    #[pyo3(signature = (x, shape, preset))]
+    fn predict<'py>(
+        &self,
+        py: Python<'py>,
+        x: Elements<'_>,
+        shape: Vec<usize>,
+        preset: Option<&str>,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let samples = x.samples(&shape, preset, None)?;
+        Ok(indices(py, detached(py, || self.recognizer.predict(&samples))?))
+    }
+}

@@ -1,0 +1,283 @@
+"""Shapes, types, files, copies: what the estimators promise beyond scikit-learn's checks."""
+
+import copy
+import pickle
+import warnings
+
+import joblib
+import matmix
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+
+def same(a, b):
+    """Whether two fitted mixtures have the same bits."""
+    return (
+        np.array_equal(a.weights_, b.weights_)
+        and np.array_equal(a.means_, b.means_)
+        and all(map(np.array_equal, a.loadings_, b.loadings_))
+        and np.array_equal(a.noise_variances_, b.noise_variances_)
+    )
+
+
+def test_shapes(digits, fitted):
+    X, _ = digits
+    n, flat = len(X), X.reshape(len(X), -1)
+    assert fitted.weights_.shape == (3,) and fitted.means_.shape == (3, 28, 28)
+    assert [u.shape for u in fitted.loadings_] == [(3, 28, 4), (3, 28, 3)]
+    assert fitted.noise_variances_.shape == (3,) and fitted.n_features_in_ == 784
+    assert fitted.converged_ and fitted.n_iter_ == len(fitted.lower_bounds_) - 1
+    assert fitted.lower_bound_ == pytest.approx(fitted.score(X), rel=1e-6)
+    assert fitted.transform(X).shape == (n, 4, 3) and fitted.transform(flat).shape == (n, 12)
+    assert fitted.transform_all(X).shape == (n, 3, 4, 3) and fitted.transform_all(flat).shape == (n, 3, 12)
+    assert fitted.reconstruct(X).shape == X.shape and fitted.reconstruct(flat).shape == flat.shape
+    assert fitted.predict(X).shape == (n,) and fitted.predict_proba(X).shape == (n, 3)
+    posterior = fitted.posterior(X)
+    assert posterior.mean.shape == (n, 3, 4, 3) and posterior.variance.shape == (3, 4, 3)
+    drawn, components = fitted.sample(5, random_state=1)
+    assert drawn.shape == (5, 28, 28) and components.shape == (5,)
+    assert list(fitted.get_feature_names_out()[:2]) == ["mixture0", "mixture1"]
+    np.testing.assert_array_equal(fitted.transform(X).reshape(n, -1), fitted.transform(flat))
+
+
+def test_flattened_samples_are_the_same_samples(digits, fitted):
+    X, _ = digits
+    flat = matmix.Mixture(3, rank=(4, 3), sample_shape=(28, 28), random_state=0).fit(X.reshape(len(X), -1))
+    assert same(flat, fitted)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64, np.int16, np.float16, ">f4", bool])
+def test_every_type_of_number_goes_in(digits, dtype):
+    X = (digits[0][:60, ::4, ::4] // 4).astype(dtype)
+    model = matmix.Mixture(2, rank=2, random_state=0, max_iter=5, tol=0).fit(X)
+    expected = np.float32 if np.dtype(dtype).kind == "f" and np.dtype(dtype).itemsize <= 4 else np.float64
+    for out in (model.transform(X), model.reconstruct(X), model.denoise(X), model.predict_proba(X)):
+        assert out.dtype == expected
+    assert model.inverse_transform(model.transform(X), model.predict(X)).dtype == expected
+
+
+def test_inverse_transform_rebuilds_what_reconstruct_rebuilds(digits, fitted):
+    X = digits[0].astype(np.float64)
+    back = fitted.inverse_transform(fitted.transform(X), fitted.predict(X))
+    np.testing.assert_allclose(back, fitted.reconstruct(X), atol=1e-9)
+    with pytest.raises(ValueError, match="which of the 3 components"):
+        fitted.inverse_transform(fitted.transform(X))
+    one = matmix.PSOPCA(3).fit(X)
+    np.testing.assert_allclose(one.inverse_transform(one.transform(X)), one.reconstruct(X), atol=1e-9)
+    low = matmix.GLRAM(3).fit(X)
+    np.testing.assert_allclose(low.inverse_transform(low.transform(X)), low.reconstruct(X), atol=1e-9)
+    assert low.reconstruction_error(X) == pytest.approx(low.reconstruction_error_, rel=1e-6)
+
+
+def test_arrays_are_not_copied(digits, tmp_path):
+    from matmix._validation import check_array
+
+    X = digits[0]
+    assert np.shares_memory(check_array(X), X)
+    np.save(tmp_path / "x.npy", X)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    assert np.shares_memory(check_array(mapped), mapped)
+    options = {"n_components": 2, "rank": 2, "random_state": 0, "max_iter": 5, "tol": 0}
+    assert same(matmix.Mixture(**options).fit(mapped), matmix.Mixture(**options).fit(X))
+    # Not contiguous, or not aligned: copied, and the same.
+    assert same(matmix.Mixture(**options).fit(np.asfortranarray(X)), matmix.Mixture(**options).fit(X))
+    odd = np.zeros(X.size * 8 + 1, np.uint8)[1:].view(np.float64).reshape(X.shape)
+    odd[...] = X
+    assert same(matmix.Mixture(**options).fit(odd), matmix.Mixture(**options).fit(X.astype(float)))
+
+
+def test_the_number_of_threads_changes_no_bit(digits):
+    options = {"n_components": 3, "rank": 3, "random_state": 5, "max_iter": 5, "tol": 0}
+    one = matmix.Mixture(n_threads=1, **options).fit(digits[0])
+    assert same(one, matmix.Mixture(n_threads=2, **options).fit(digits[0]))
+    assert same(one, matmix.Mixture(**options).fit(digits[0]))
+
+
+def test_random_states(digits):
+    X = digits[0]
+
+    def fit(state):
+        return matmix.Mixture(3, rank=2, random_state=state, init_params="random", max_iter=2, tol=0).fit(X)
+
+    assert same(fit(3), fit(np.int64(3))) and not same(fit(3), fit(4))
+    assert same(fit(np.random.RandomState(1)), fit(np.random.RandomState(1)))
+    assert same(fit(np.random.default_rng(1)), fit(np.random.default_rng(1)))
+    assert not same(fit(None), fit(None))
+    fit(2**64 - 1)
+    for wrong in (-1, 2**64, "seed"):
+        with pytest.raises(ValueError, match=r"random_state|seed"):
+            fit(wrong)
+
+
+def test_weights_count_samples(digits):
+    X = digits[0][::5] / 255
+    weights = np.arange(len(X)) % 3
+    options = {"rank": 2, "max_iter": 50, "tol": 0}
+    weighted = matmix.Mixture(**options).fit(X, sample_weight=weights)
+    repeated = matmix.Mixture(**options).fit(np.repeat(X, weights, axis=0))
+    np.testing.assert_allclose(weighted.means_, repeated.means_, atol=1e-9)
+    np.testing.assert_allclose(weighted.score_samples(X), repeated.score_samples(X), rtol=1e-5)
+
+
+def test_copies(digits, fitted, tmp_path):
+    X, y = digits
+    joblib.dump(fitted, tmp_path / "model.joblib")
+    copies = [
+        pickle.loads(pickle.dumps(fitted)),
+        copy.deepcopy(fitted),
+        joblib.load(tmp_path / "model.joblib"),
+    ]
+    for again in copies:
+        assert same(again, fitted)
+        np.testing.assert_array_equal(again.score_samples(X), fitted.score_samples(X))
+    fresh = clone(fitted)
+    assert not hasattr(fresh, "model_") and fresh.get_params() == fitted.get_params()
+    low = matmix.LowRank(3).fit(X)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(low)).transform(X), low.transform(X))
+    nearest = matmix.NearestCore(low, prefit=True).fit(X, y)
+    np.testing.assert_array_equal(copy.deepcopy(nearest).kneighbors(X[:9])[0], nearest.kneighbors(X[:9])[0])
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(nearest)).predict(X[:9]), nearest.predict(X[:9]))
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        matmix.Mixture(2, rank=(3, 2), random_state=0),
+        matmix.MixB2DPPCA(2, rank=2, random_state=0),
+        matmix.MixPPCA(2, rank=5, random_state=0),
+        matmix.PPCA(5),
+        matmix.PSOPCA(),
+        matmix.MP2DPCA(2, rank=3, random_state=0),
+        matmix.LowRank((3, 2), center=False),
+        matmix.GLRAM(3),
+        matmix.MPCA(3),
+        matmix.TwoDPCA(3),
+    ],
+    ids=lambda e: type(e).__name__,
+)
+def test_files(digits, tmp_path, estimator):
+    X = digits[0][::6, ::2, ::2]
+    estimator = clone(estimator).fit(X)
+    path = tmp_path / "model.safetensors"
+    estimator.save(path)
+    again = matmix.load(path)
+    assert type(again) is type(estimator) and again.get_params() == estimator.get_params()
+    assert again.history_ == estimator.history_ and again.n_iter_ == estimator.n_iter_
+    np.testing.assert_array_equal(again.transform(X), estimator.transform(X))
+    np.testing.assert_array_equal(again.reconstruct(X), estimator.reconstruct(X))
+    flat = X.reshape(len(X), -1)
+    np.testing.assert_array_equal(again.transform(flat), estimator.transform(flat))
+    assert again.transform(flat).shape[1] == len(again.get_feature_names_out())
+    family = matmix.Mixture if hasattr(estimator, "weights_") else matmix.LowRank
+    other = matmix.LowRank if family is matmix.Mixture else matmix.Mixture
+    assert type(type(estimator).load(path)) is type(estimator)
+    with pytest.raises(ValueError, match="cannot be read as"):
+        other.load(path)
+
+
+def test_published_shapes(digits):
+    X = digits[0][::6]
+    n = len(X)
+    rows = matmix.MP2DPCA(2, rank=3, random_state=0).fit(X)
+    assert rows.transform(X).shape == (n, 28, 3) and rows.predict(X).shape == (n, 28)
+    assert rows.predict_proba(X).shape == (n, 28, 2) and rows.transform_all(X).shape == (n, 28, 2, 3)
+    assert rows.score_samples(X).shape == (n,) and rows.reconstruct(X).shape == X.shape
+    assert rows.sample(4, random_state=0)[0].shape == (4, 28, 28)
+    back = rows.inverse_transform(rows.transform(X), rows.predict(X))
+    np.testing.assert_allclose(back, rows.reconstruct(X), atol=1e-3)
+    assert rows.score(X) == pytest.approx(28 * rows.lower_bound_, rel=1e-6)
+    assert matmix.MixPPCA(2, rank=(3, 2), random_state=0).fit(X).rank_ == (6,)
+    assert matmix.PPCA(6).fit(X).transform(X).shape == (n, 6)
+    assert matmix.TwoDPCA(5).fit(X).rank_ == (28, 5)
+    assert not matmix.GLRAM(2).fit(X).mean_.any() and matmix.MPCA(2).fit(X).mean_.any()
+    for cls in (matmix.MixB2DPPCA, matmix.PSOPCA, matmix.MP2DPCA, matmix.GLRAM, matmix.TwoDPCA, matmix.MPCA):
+        with pytest.raises(ValueError, match="order 2"):
+            cls().fit(X.reshape(n, -1))
+
+
+def test_tensors():
+    X = np.random.default_rng(0).normal(size=(60, 6, 5, 4))
+    model = matmix.Mixture(2, rank=(2, 2, 1), random_state=0, max_iter=5, tol=0).fit(X)
+    assert model.transform(X).shape == (60, 2, 2, 1)
+    assert matmix.LowRank(2).fit(X).transform(X).shape == (60, 2, 2, 2)
+
+
+def test_starting_points(digits, fitted, tmp_path):
+    X = digits[0]
+    fitted.save(tmp_path / "model.safetensors")
+    for start in (fitted, fitted.model_, tmp_path / "model.safetensors", str(tmp_path / "model.safetensors")):
+        again = matmix.Mixture(3, rank=(4, 3), init_params=start, max_iter=2, tol=0).fit(X)
+        assert again.lower_bounds_[0] == pytest.approx(fitted.lower_bound_, rel=1e-9)
+    warm = matmix.Mixture(3, rank=2, random_state=0, warm_start=True, max_iter=2, tol=0).fit(X)
+    before = warm.lower_bound_
+    assert warm.fit(X).lower_bounds_[0] == pytest.approx(before, rel=1e-9)
+    with pytest.raises(matmix.NotFittedError, match="model_"):
+        matmix.Mixture(3, init_params=matmix.Mixture(3)).fit(X)
+
+
+def test_the_papers_algorithm(digits):
+    X = digits[0][::10, ::2, ::2] / 255
+    model = matmix.MixB2DPPCA(2, rank=2, algorithm="paper", init_params="random", random_state=0, max_iter=5, tol=0)
+    assert np.isfinite(model.fit(X).lower_bound_)
+
+
+def test_pipelines_and_grids(digits):
+    X, y = digits
+    X, y = X[::2], y[::2]
+    pipeline = make_pipeline(
+        FunctionTransformer(lambda X: X / np.float32(255)), matmix.Mixture(1, rank=2, random_state=0)
+    )
+    grid = GridSearchCV(
+        pipeline, {"mixture__n_components": [1, 3], "mixture__rank": [2, (4, 4)]}, cv=2, error_score="raise"
+    ).fit(X)
+    assert grid.best_params_["mixture__rank"] == (4, 4)
+    nearest = GridSearchCV(
+        matmix.NearestCore(matmix.Mixture(random_state=0)),
+        {"distance": ["paper", "weighted"], "estimator__rank": [3, 5]},
+        cv=2,
+        error_score="raise",
+    ).fit(X, y)
+    assert nearest.best_score_ > 0.9
+
+
+def test_set_output(digits):
+    flat = digits[0][::10].reshape(30, -1)
+    frame = matmix.PPCA(3).set_output(transform="pandas").fit(flat).transform(flat)
+    assert list(frame.columns) == ["ppca0", "ppca1", "ppca2"]
+
+
+def test_nearest_core(digits):
+    X, y = digits
+    names = np.array(["zero", "one", "", "", "", "", "", "seven"])[y]
+    model = matmix.NearestCore(matmix.Mixture(2, rank=5, random_state=0)).fit(X[::2], names[::2])
+    assert model.score(X[1::2], names[1::2]) > 0.9
+    distances, indices = model.kneighbors(X[1::2], 3)
+    assert (np.diff(distances) >= 0).all()
+    assert (names[::2][indices[:, 0]] == model.predict(X[1::2])).all()
+    cores = model.estimator_.transform_all(X[::2]), model.estimator_.transform_all(X[1:2])
+    by_hand = np.sqrt(((cores[0] - cores[1]) ** 2).sum(axis=(2, 3))).sum(axis=1)
+    assert distances[0, 0] == pytest.approx(by_hand.min(), rel=1e-9)
+    for distance in ("weighted", "fisher"):
+        matmix.NearestCore(matmix.LowRank(4), distance=distance).fit(X, y).predict(X[:3])
+
+
+def test_not_converging_is_a_warning(digits):
+    with pytest.warns(matmix.ConvergenceWarning, match="max_iter=1"):
+        model = matmix.Mixture(3, rank=2, random_state=0, max_iter=1).fit(digits[0])
+    assert not model.converged_ and model.n_iter_ == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        # Whoever asks for all iterations gets them without a word.
+        matmix.Mixture(3, rank=2, random_state=0, max_iter=1, tol=0).fit(digits[0])
+
+
+def test_notebooks(digits, fitted):
+    text = fitted._repr_html_()
+    assert text.count("<img") == 3 and "mean log-likelihood" in text
+    assert "text/html" in fitted._repr_mimebundle_()
+    assert "LowRank" in matmix.LowRank(2).fit(digits[0])._repr_html_()
+    assert "<pre>" in matmix.Mixture()._repr_html_()
