@@ -2,7 +2,7 @@
 # make test   sets everything up and runs every test: Rust, Python, and the browser where one is installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-browser lint bench clean
+.PHONY: help demo python test test-rust test-python test-browser lint bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -10,10 +10,17 @@ help: ## this list
 demo: ## fit, compare and look: the main job on the embedded digits
 	cargo run --quiet --release -p matmix-cli -- demo --output demo
 
-test: lint test-rust test-browser ## every test
+python: ## the Python package, built and installed into .venv
+	sh python/scripts/build.sh
+
+test: lint test-rust test-python test-browser ## every test
 
 test-rust: ## unit, property, golden, snapshot and documentation tests
-	cargo test --workspace
+	cargo test
+
+test-python: python ## the Python package, scikit-learn's own checks and the worked example
+	cargo build --release -p matmix-cli
+	MATMIX_BIN=$(CURDIR)/target/release/matmix sh python/scripts/test.sh
 
 test-browser: ## the report in a real browser, where one is installed
 	tests/browser/run.sh

@@ -71,6 +71,22 @@ class MixtureModel:
     def reconstruct(
         self, x: NDArray[Any], shape: Sequence[int], preset: str | None = None, *, weighted: bool
     ) -> _Floats: ...
+    def report(
+        self,
+        x: NDArray[Any],
+        shape: Sequence[int],
+        preset: str | None = None,
+        *,
+        path: str,
+        title: str,
+        data: str,
+        labels: list[str] | None,
+        axes: list[tuple[str, str]],
+        value: tuple[str, str],
+        colours: str,
+        seed: int | None,
+        history: str,
+    ) -> None: ...
     def posterior_variance(self) -> _Floats: ...
     def evaluate(
         self, x: NDArray[Any], shape: Sequence[int], preset: str | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -410,6 +410,65 @@ class Mixture(DensityMixin, ModelEstimator):
         np.empty((n, *self.model_.shape))
         return self.model_.sample(n, seed, bool(noise))
 
+    def report(
+        self,
+        X: Any,
+        path: str | os.PathLike[str],
+        *,
+        y: Any = None,
+        title: str = "",
+        data: str = "",
+        axes: Sequence[str | tuple[str, str]] = (),
+        value: str | tuple[str, str] = "",
+        colours: str = "auto",
+    ) -> None:
+        """Writes one HTML file that shows the model and what it makes of samples; it opens in any browser, offline.
+
+        Parameters
+        ----------
+        X : array of shape (N, p_1, p_2, …) or (N, P)
+            The samples: those of the fit, or new ones.
+        path : str or path
+            The page. It appears whole or not at all.
+        y : array of shape (N,), optional
+            A label per sample: the map is coloured by them, and a table compares them with the components.
+        title, data : str
+            The heading, and the name of the data.
+        axes : sequence of str or (name, unit)
+            What the modes are, one for each: ``["channel", ("time", "s")]``.
+        value : str or (name, unit)
+            What the values are.
+        colours : {"auto", "grey", "sequential", "diverging"}
+            How values become colours.
+
+        Examples
+        --------
+        >>> import matmix, tempfile, os
+        >>> X, y = matmix.datasets.load_digits28(return_X_y=True)
+        >>> model = matmix.MixB2DPPCA(2, rank=3, random_state=0).fit(X[:200])
+        >>> path = os.path.join(tempfile.mkdtemp(), "report.html")
+        >>> model.report(X[:200], path, y=y[:200], data="digits")
+        >>> open(path, encoding="utf-8").read(15)
+        '<!doctype html>'
+        """
+        samples = self._check(X)
+        if colours not in ("auto", "grey", "sequential", "diverging"):
+            raise ValueError(f"option `colours` is {colours!r}; it must be 'auto', 'grey', 'sequential' or 'diverging'")
+        labels = None if y is None else [str(label) for label in np.asarray(y).ravel()]
+        self._ask(
+            "report",
+            samples,
+            path=os.fspath(path),
+            title=title,
+            data=data,
+            labels=labels,
+            axes=[_named(axis) for axis in axes],
+            value=_named(value),
+            colours=colours,
+            seed=self.random_state if isinstance(self.random_state, int) and self.random_state >= 0 else None,
+            history=self.history_.to_json(),
+        )
+
     def get_covariance(self, component: int = 0) -> np.ndarray:
         """The covariance of the flattened samples of one component, shape (P, P); for small P only."""
         check_fitted(self)
@@ -441,6 +500,11 @@ class Mixture(DensityMixin, ModelEstimator):
 
     def _pictures(self) -> np.ndarray:
         return self.means_
+
+
+def _named(axis: str | tuple[str, str]) -> tuple[str, str]:
+    """A name and a unit, which may be empty."""
+    return (axis, "") if isinstance(axis, str) else (axis[0], axis[1])
 
 
 class _ProgressLine:

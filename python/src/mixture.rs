@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use matmix::data::Labels;
+use matmix::report::content::{Axis, Colours};
+use matmix::report::{ReportOptions, write_report};
 use matmix::{Algorithm, FitOptions, Mixture, Model, ModelFile, Preset, Reconstruction, Samples, Start};
 use numpy::{PyArray1, PyArray2, PyArrayDyn, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
@@ -307,6 +310,46 @@ impl MixtureModel {
     /// C_k, shape (P, P).
     fn covariance<'py>(&self, py: Python<'py>, component: usize) -> PyResult<Bound<'py, PyArray2<f64>>> {
         matrix(py, &detached(py, || self.model.covariance(component))?)
+    }
+
+    /// Writes the HTML report.
+    #[pyo3(signature = (x, shape, preset=None, *, path, title, data, labels, axes, value, colours, seed, history))]
+    fn report(
+        &self,
+        py: Python<'_>,
+        x: Elements<'_>,
+        shape: Vec<usize>,
+        preset: Option<&str>,
+        path: PathBuf,
+        title: String,
+        data: String,
+        labels: Option<Vec<String>>,
+        axes: Vec<(String, String)>,
+        value: (String, String),
+        colours: &str,
+        seed: Option<u64>,
+        history: &str,
+    ) -> PyResult<()> {
+        let samples = x.samples(&shape, preset, None)?;
+        let axis = |(name, unit): (String, String)| Axis { name, unit, ..Axis::default() };
+        let options = ReportOptions {
+            title,
+            data,
+            model: preset.unwrap_or_default().into(),
+            labels: labels.map(Labels::new),
+            axes: axes.into_iter().map(axis).collect(),
+            value: axis(value),
+            colours: match colours {
+                "grey" => Colours::Grey,
+                "sequential" => Colours::Sequential,
+                "diverging" => Colours::Diverging,
+                _ => Colours::Auto,
+            },
+            seed,
+            history: serde_json::from_str(history).ok(),
+            ..ReportOptions::default()
+        };
+        detached(py, || write_report(&self.model, &samples, &options, &path))
     }
 
     /// Writes the model file.

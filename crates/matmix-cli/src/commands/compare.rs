@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use matmix::error::sides;
-use matmix::{FitOptions, Model, ModelFile, Preset, Samples};
+use matmix::{FitOptions, History, Model, ModelFile, Preset, Samples};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -98,6 +98,7 @@ pub(crate) struct Compared {
     pub(crate) log_likelihood: f64,
     pub(crate) held_out_log_likelihood: f64,
     pub(crate) seconds: f64,
+    pub(crate) history: History,
 }
 
 impl Compared {
@@ -132,6 +133,7 @@ impl Compared {
             log_likelihood: figures.log_likelihood,
             held_out_log_likelihood,
             seconds: fit.history.seconds,
+            history: fit.history,
         })
     }
 

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use matmix::data::digits;
+use matmix::data::{Labels, digits};
 use matmix::error::sides;
 use matmix::picture::{Grid, ValueRange};
-use matmix::{FitOptions, Preset, Samples};
+use matmix::report::{ReportOptions, write_report};
+use matmix::{FitOptions, Model, Preset, Samples};
 
 use crate::commands::compare::Compared;
 use crate::commands::montage::spaced;
@@ -13,10 +14,10 @@ use crate::output;
 use crate::progress::steps;
 use crate::table::{Table, count, number};
 
-/// Compare GLRAM, the mixture of PPCA and mixB2DPPCA on 1000 embedded digits.
+/// Compare GLRAM, the mixture of PPCA and mixB2DPPCA on 1000 embedded digits, and see the last in a report.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Demo {
-    /// The folder for the picture; made if it is not there.
+    /// The folder for the picture and the report; made if it is not there.
     #[arg(long, short, value_name = "FOLDER", default_value = "demo")]
     output: PathBuf,
 }
@@ -25,8 +26,12 @@ impl Demo {
     pub(crate) fn run(self, quiet: bool) -> anyhow::Result<()> {
         let drawn = self.output.join("montage.png");
         output::make_folder(&self.output)?;
+        let page = self.output.join("report.html");
         output::check(&drawn)?;
-        let samples = digits().samples.scaled(1.0 / 255.0)?;
+        output::check(&page)?;
+        let digits = digits();
+        let samples = digits.samples.scaled(1.0 / 255.0)?;
+        let labels = digits.labels.unwrap_or_else(|| Labels::new(vec![String::new(); samples.len()]));
         // Every fifth digit is kept for the test; the set is sorted by digit, so that each is there as often.
         let (test, train): (Vec<usize>, Vec<usize>) = (0..samples.len()).partition(|n| n % 5 == 4);
         let (seen, unseen) = (samples.clone().select(&train)?, samples.select(&test)?);
@@ -39,9 +44,24 @@ impl Demo {
             results.push(Compared::new(preset, &seen, Some(&unseen), &options)?);
             bar.inc(1);
         }
-        bar.finish_and_clear();
+        bar.set_message("pictures");
         picture(&unseen, &results)?.write_png(&drawn)?;
-        output::result(&words(&seen, &unseen, &results, &drawn.display().to_string()))
+        if let Some(last) = results.last()
+            && let Model::Mixture(model) = &last.model
+        {
+            let options = ReportOptions {
+                data: "demo:mnist".into(),
+                model: last.preset.name().into(),
+                labels: Some(labels.select(&train)?),
+                history: Some(last.history.clone()),
+                seed: Some(options.seed),
+                ..ReportOptions::default()
+            };
+            write_report(model, &seen, &options, &page)?;
+        }
+        bar.finish_and_clear();
+        let (drawn, page) = (drawn.display().to_string(), page.display().to_string());
+        output::result(&words(&seen, &unseen, &results, &drawn, &page))
     }
 }
 
@@ -58,7 +78,13 @@ fn picture(unseen: &Samples<'_>, results: &[Compared]) -> anyhow::Result<matmix:
     Ok(grid.draw_rows(chosen.shape(), &all)?)
 }
 
-fn words(seen: &Samples<'_>, unseen: &Samples<'_>, results: &[Compared], picture: &str) -> String {
+fn words(
+    seen: &Samples<'_>,
+    unseen: &Samples<'_>,
+    results: &[Compared],
+    picture: &str,
+    page: &str,
+) -> String {
     let mut table =
         Table::new(["model", "components", "core", "parameters", "error, seen", "error, unseen", "seconds"]);
     for r in results {
@@ -81,8 +107,10 @@ fn words(seen: &Samples<'_>, unseen: &Samples<'_>, results: &[Compared], picture
         "Every {} digit becomes 16 numbers: the error of what is rebuilt from them, over {} digits each model was\n\
          fitted to and {} it has never seen.\n\n{table}\n\
          {picture} shows ten unseen digits in its first row and below them what GLRAM, the mixture of PPCA and\n\
-         mixB2DPPCA rebuild. Try your own images next: `matmix fit FOLDER -k 10 -r 4x4 --scale 1/255 -o MODEL`, then\n\
-         `matmix montage FOLDER --model MODEL -o grid.png` to look at what the model sees.\n",
+         mixB2DPPCA rebuild. {page} shows the last of them in a browser: components, loadings, a latent\n\
+         explorer, outliers.\n\n\
+         Try your own images next: `matmix fit FOLDER -k 10 -r 4x4 --scale 1/255 -o MODEL`. Then\n\
+         `matmix report MODEL FOLDER -o report.html` shows what the model has seen in them.\n",
         sides(seen.shape()),
         seen.len(),
         unseen.len(),

@@ -19,6 +19,7 @@ fn help() {
         "info",
         "compare",
         "montage",
+        "report",
         "demo",
         "paper",
         "completions",
@@ -83,6 +84,27 @@ fn what_a_model_says_about_data() {
     assert_eq!(shape("x.npy"), (6, vec![28, 28]));
     assert_eq!(shape("drawn.npy"), (4, vec![28, 28]));
     assert_eq!(std::fs::read_dir(path.join("pictures")).unwrap().count(), 6);
+}
+
+#[test]
+fn a_report_is_one_page_with_what_was_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    fit(path, "m.mm", &[]);
+    let data = ["report", "m.mm", "demo:mnist", "--limit", "250"];
+    let asked = ["-o", "r.html", "--title", "Digits & <more>", "--recognize", "fisher", "--values", "ink (1)"];
+    snapshot!("report", path, &[&data[..], &asked].concat());
+    let page = std::fs::read_to_string(path.join("r.html")).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.trim_end().ends_with("</html>"));
+    assert!(page.contains("Digits &amp; &lt;more&gt;") && !page.contains("<more>"));
+    assert!(page.contains("fisher") && page.contains("ink"), "recognition and values");
+    fit(path, "g.mm", &["--model", "glram"]);
+    snapshot!("report_without_noise", path, &["report", "g.mm", "demo:mnist", "-o", "g.html"]);
+    assert!(!path.join("g.html").exists());
+    for model in ["mixppca", "mp2dpca"] {
+        fit(path, "m.mm", &["--model", model]);
+        ok(path, &["report", "m.mm", "demo:mnist", "--limit", "40", "-o", "r.html", "-q"]);
+    }
 }
 
 fn with_montage() -> Vec<&'static str> {
