@@ -34,7 +34,7 @@ pub(super) fn run(setting: &Setting) -> anyhow::Result<String> {
         let errors = fit.history.reconstruction_error;
         Ok(Row {
             job: *job,
-            iterations: errors.len().saturating_sub(1),
+            iterations: job.method.iterations(&errors),
             seconds: fit.history.seconds,
             train_error: errors.last().copied().unwrap_or(f64::NAN),
             test_error: f64::NAN,

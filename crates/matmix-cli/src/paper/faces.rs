@@ -105,7 +105,7 @@ fn measure(setting: &Setting, labels: &Labels, split: &Split, job: &Job) -> anyh
     }
     Ok(Row {
         job: *job,
-        iterations: fit.history.reconstruction_error.len().saturating_sub(1),
+        iterations: job.method.iterations(&fit.history.reconstruction_error),
         seconds: fit.history.seconds,
         train_error: fit.history.reconstruction_error.last().copied().unwrap_or(f64::NAN),
         test_error: fit.model.reconstruction_error(&test)?,

@@ -53,6 +53,11 @@ impl Method {
         }
     }
 
+    /// How many iterations lie behind a list of errors; that of a mixture begins with its start.
+    pub(super) fn iterations(self, errors: &[f64]) -> usize {
+        errors.len().saturating_sub(usize::from(self != Method::Glram))
+    }
+
     /// The samples as the model sees them.
     pub(super) fn view<'a>(self, samples: &Samples<'a>) -> matmix::Result<Samples<'a>> {
         self.preset().view(samples)
