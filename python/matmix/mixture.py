@@ -449,7 +449,7 @@ class Mixture(DensityMixin, ModelEstimator):
         >>> path = os.path.join(tempfile.mkdtemp(), "report.html")
         >>> model.report(X[:200], path, y=y[:200], data="digits")
         >>> open(path, encoding="utf-8").read(15)
-        '<!doctype html>'
+        '<!DOCTYPE html>'
         """
         samples = self._check(X)
         if colours not in ("auto", "grey", "sequential", "diverging"):

@@ -95,7 +95,7 @@ fn a_report_is_one_page_with_what_was_asked_for() {
     let asked = ["-o", "r.html", "--title", "Digits & <more>", "--recognize", "fisher", "--values", "ink (1)"];
     snapshot!("report", path, &[&data[..], &asked].concat());
     let page = std::fs::read_to_string(path.join("r.html")).unwrap();
-    assert!(page.starts_with("<!doctype html>") && page.trim_end().ends_with("</html>"));
+    assert!(page.starts_with("<!DOCTYPE html>") && page.trim_end().ends_with("</html>"));
     assert!(page.contains("Digits &amp; &lt;more&gt;") && !page.contains("<more>"));
     assert!(page.contains("fisher") && page.contains("ink"), "recognition and values");
     fit(path, "g.mm", &["--model", "glram"]);
