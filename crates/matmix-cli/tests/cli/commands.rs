@@ -92,7 +92,8 @@ fn a_report_is_one_page_with_what_was_asked_for() {
     let path = folder.path();
     fit(path, "m.mm", &[]);
     let data = ["report", "m.mm", "demo:mnist", "--limit", "250"];
-    let asked = ["-o", "r.html", "--title", "Digits & <more>", "--recognize", "fisher", "--values", "ink (1)"];
+    let asked =
+        ["-o", "r.html", "--title", "Digits & <more>", "--recognize", "fisher", "--values", "ink (1)"];
     snapshot!("report", path, &[&data[..], &asked].concat());
     let page = std::fs::read_to_string(path.join("r.html")).unwrap();
     assert!(page.starts_with("<!DOCTYPE html>") && page.trim_end().ends_with("</html>"));
