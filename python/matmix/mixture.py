@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ import numpy as np
 
 from . import _matmix
 from ._base import History, ModelEstimator
+from ._progress import ProgressLine
 from ._sklearn import ConvergenceWarning, DensityMixin, NotFittedError
 from ._validation import (
     Samples,
@@ -191,7 +191,7 @@ class Mixture(DensityMixin, ModelEstimator):
             "tol": check_number("tol", self.tol),
             "seed": check_seed(self.random_state),
         }
-        with _ProgressLine(self.verbose) as line:
+        with ProgressLine(self.verbose) as line:
             model, history, interrupted = _matmix.fit_mixture(
                 samples.array,
                 samples.shape,
@@ -505,51 +505,3 @@ class Mixture(DensityMixin, ModelEstimator):
 def _named(axis: str | tuple[str, str]) -> tuple[str, str]:
     """A name and a unit, which may be empty."""
     return (axis, "") if isinstance(axis, str) else (axis[0], axis[1])
-
-
-class _ProgressLine:
-    """A line that follows a fit: tqdm where it is installed, plain text on standard error where it is not."""
-
-    def __init__(self, verbose: int) -> None:
-        self.verbose = verbose
-        self.bar: Any = None
-        self.written = False
-
-    def __enter__(self) -> _ProgressLine:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self.bar is not None:
-            self.bar.close()
-        if self.written:
-            sys.stderr.write("\n")
-
-    def before(self, callback: Callable[[Any], Any] | None) -> Callable[[Any], Any] | None:
-        """The user's callback with the line drawn first; the callback itself if nothing is to be drawn."""
-        if not self.verbose:
-            return callback
-
-        def both(progress: Any) -> Any:
-            self.draw(progress)
-            return callback(progress) if callback is not None else None
-
-        return both
-
-    def draw(self, progress: Any) -> None:
-        """Shows where the fit stands."""
-        restart = f"restart {progress.restart + 1}/{progress.n_init}, " if progress.n_init > 1 else ""
-        text = f"{restart}log-likelihood {progress.log_likelihood:.5g}"
-        if self.bar is None and not self.written:
-            try:
-                from tqdm.auto import tqdm
-
-                self.bar = tqdm(total=progress.max_iter, unit="it", file=sys.stderr)
-            except ImportError:
-                pass
-        if self.bar is not None:
-            self.bar.n = progress.iteration
-            self.bar.set_description_str(text, refresh=True)
-        else:
-            self.written = True
-            sys.stderr.write(f"\riteration {progress.iteration}/{progress.max_iter}, {text}   ")
-            sys.stderr.flush()

@@ -159,7 +159,7 @@ pub enum Error {
     },
 
     /// A P×P matrix was asked for that would not be reasonable to hold.
-    #[error("a dense covariance of {size}×{size} was asked for; the limit is {limit}×{limit}")]
+    #[error("a dense matrix of {size}×{size} would be needed; the limit is {limit}×{limit}")]
     TooLarge {
         /// The size asked for.
         size: usize,

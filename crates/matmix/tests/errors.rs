@@ -363,7 +363,7 @@ fn a_preset_nobody_published() {
 fn a_covariance_too_large_to_hold() {
     let error = random_mixture(1, &[100, 100], &[1, 1], 1).covariance(0).unwrap_err();
     assert_eq!(error, Error::TooLarge { size: 10_000, limit: 8192 });
-    says(&error, "a dense covariance of 10000×10000 was asked for; the limit is 8192×8192");
+    says(&error, "a dense matrix of 10000×10000 would be needed; the limit is 8192×8192");
     let wide = Samples::from_vec(&[16_385, 1], vec![1.0; 2 * 16_385]).unwrap();
     let error =
         fit_low_rank(&wide, &LowRankOptions { rank: vec![1], ..LowRankOptions::default() }).unwrap_err();

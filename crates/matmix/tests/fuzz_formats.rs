@@ -6,48 +6,18 @@
 #![allow(clippy::unwrap_used)]
 
 mod made;
+mod watched;
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use image::GrayImage;
 use made::{MatFile, gzip, idx, npy_bytes, npz};
 use matmix::data::{Labels, OpenOptions, open};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use watched::LARGEST;
 use zip::CompressionMethod;
-
-/// The largest single request since it was last set to zero.
-static LARGEST: AtomicUsize = AtomicUsize::new(0);
-
-struct Watching;
-
-// SAFETY: every call is handed on to the system's allocator unchanged; a number is noted on the way.
-#[allow(unsafe_code)]
-unsafe impl GlobalAlloc for Watching {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        LARGEST.fetch_max(layout.size(), Ordering::Relaxed);
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        LARGEST.fetch_max(layout.size(), Ordering::Relaxed);
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        LARGEST.fetch_max(size, Ordering::Relaxed);
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static WATCHING: Watching = Watching;
 
 /// Room that every reader may take: buffers, the tables of a decompressor, the text of a message.
 const FLOOR: usize = 1 << 18;

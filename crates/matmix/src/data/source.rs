@@ -70,6 +70,15 @@ impl<'a> Chunk<'a> {
         }
     }
 
+    /// The elements as bytes.
+    pub(crate) fn bytes(self) -> &'a [u8] {
+        match self {
+            Chunk::U8(x) => x,
+            Chunk::F32(x) => bytemuck::cast_slice(x),
+            Chunk::F64(x) => bytemuck::cast_slice(x),
+        }
+    }
+
     /// Element `index` as a double.
     pub fn get(&self, index: usize) -> f64 {
         match self {

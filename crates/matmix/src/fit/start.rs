@@ -74,7 +74,7 @@ pub(super) fn k_means(
     let least = super::maximize::least_weight(rank).ceil() as usize + 1;
     let mut weights = Vec::with_capacity(components);
     let mut parts = Vec::with_capacity(components);
-    for (k, members) in members.iter().enumerate() {
+    for members in &members {
         let weight: f64 = members.iter().map(|&n| samples.weight(n)).sum();
         weights.push(weight.max(1e-3 * samples.total_weight() / components as f64));
         if members.len() >= least {
@@ -88,8 +88,11 @@ pub(super) fn k_means(
             let Some(whole) = &borrowed else { unreachable!("just filled") };
             let mean = match members.first() {
                 Some(&n) => samples.to_f64(n..n + 1)?,
-                // More centres than distinct samples: any sample will do.
-                None => samples.to_f64(k % samples.len()..k % samples.len() + 1)?,
+                // More centres than distinct samples: any sample that counts will do.
+                None => {
+                    let counts = (0..samples.len()).find(|&n| samples.weight(n) > 0.0).unwrap_or(0);
+                    samples.to_f64(counts..counts + 1)?
+                }
             };
             parts.push(Component::new(shape, mean, whole.loadings().to_vec(), whole.noise_variance())?);
         }

@@ -101,7 +101,8 @@ impl LowRank {
     }
 
     /// For each mode the mean square of the samples (less their mean) along each of its loadings, after the
-    /// other modes were reduced; descending. For order 1 the variances of PCA.
+    /// other modes were reduced. Descending, except along a mode kept whole, where it is that of each row. For order 1
+    /// the variances of PCA.
     pub fn explained_variance(&self) -> &[Vec<f64>] {
         &self.explained
     }

@@ -19,6 +19,24 @@ const PACK_ELEMENTS: usize = 64;
 /// that lie far apart compared with their spread.
 const CANCELLED: f64 = 1e-3;
 
+/// Asks for these bytes to be brought into cache. While a block is contracted nothing else is read, so the next one
+/// can arrive meanwhile; packing would wait for every line of it otherwise.
+#[inline(always)]
+fn prefetch(bytes: &[u8]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in bytes.chunks(64) {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        // SAFETY: a prefetch is a hint: it reads nothing, writes nothing and cannot fault, and the address lies in
+        // a live slice.
+        #[allow(unsafe_code)]
+        unsafe {
+            _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast());
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = bytes;
+}
+
 /// The number of lanes of a block of samples with `sample_len` elements.
 pub(crate) fn lanes_for<T: Real>(sample_len: usize) -> usize {
     let fitting = BLOCK_BYTES / (sample_len * size_of::<T>()).max(1);
@@ -164,14 +182,29 @@ impl<T: Real> Block<T> {
     }
 
     /// The E-step on one block: contracts it with every component and evaluates the densities.
-    pub(crate) fn evaluate<S: Simd>(&mut self, simd: S, plan: &Plan<T>, chunk: Chunk<'_>, scale: f64) {
-        simd.vectorize(Evaluate { block: self, plan, chunk, scale });
+    /// `next` is what the following block will read: it is fetched into cache on the way.
+    pub(crate) fn evaluate<S: Simd>(
+        &mut self,
+        simd: S,
+        plan: &Plan<T>,
+        chunk: Chunk<'_>,
+        next: Chunk<'_>,
+        scale: f64,
+    ) {
+        simd.vectorize(Evaluate { block: self, plan, chunk, next, scale });
     }
 
     #[inline(always)]
-    fn evaluate_on<S: Simd>(&mut self, simd: S, plan: &Plan<T>, chunk: Chunk<'_>, scale: f64) {
+    fn evaluate_on<S: Simd>(
+        &mut self,
+        simd: S,
+        plan: &Plan<T>,
+        chunk: Chunk<'_>,
+        next: Chunk<'_>,
+        scale: f64,
+    ) {
         self.packed.fill(simd, chunk, scale, &plan.reference);
-        self.contract_first(simd, plan);
+        self.contract_first(simd, plan, next.bytes());
         let lanes = self.packed.lanes;
         for t in 1..plan.steps.len() {
             let step = plan.steps[t];
@@ -195,7 +228,7 @@ impl<T: Real> Block<T> {
 
     /// The first step reads the samples: every component takes its turn on a fibre while it is in cache.
     #[inline(always)]
-    fn contract_first<S: Simd>(&mut self, simd: S, plan: &Plan<T>) {
+    fn contract_first<S: Simd>(&mut self, simd: S, plan: &Plan<T>, next: &[u8]) {
         let Step { mode, before, n, after, cols } = plan.steps[0];
         let lanes = self.packed.lanes;
         let vectors = lanes * size_of::<T>() / size_of::<T::Vector<S>>();
@@ -203,8 +236,11 @@ impl<T: Real> Block<T> {
         let x = T::vectors::<S>(&self.packed.x);
         let out = T::vectors_mut::<S>(&mut self.stages[0]);
         self.inner.fill(0.0);
+        let share = next.len().div_ceil(before * after);
         for o in 0..before {
             for m in 0..after {
+                let first = (o * after + m) * share;
+                prefetch(&next[first.min(next.len())..(first + share).min(next.len())]);
                 let x = &x[(o * n * after + m) * vectors..];
                 for (k, component) in plan.components.iter().enumerate() {
                     let fibre = Fibre {
@@ -280,6 +316,7 @@ struct Evaluate<'a, T> {
     block: &'a mut Block<T>,
     plan: &'a Plan<T>,
     chunk: Chunk<'a>,
+    next: Chunk<'a>,
     scale: f64,
 }
 
@@ -288,6 +325,6 @@ impl<T: Real> WithSimd for Evaluate<'_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        self.block.evaluate_on(simd, self.plan, self.chunk, self.scale);
+        self.block.evaluate_on(simd, self.plan, self.chunk, self.next, self.scale);
     }
 }

@@ -100,6 +100,8 @@ struct Scratch<T> {
     /// Σ γ (X − G) per component: one chunk in the working precision, the sum of chunks in double.
     sums: Vec<T>,
     touched: Vec<bool>,
+    /// Aᵀ per component, r_d × p_d: of the two orders the one whose inner loop is long.
+    crosses: Vec<f64>,
     /// Q with the updated mode innermost, `[others][r_d]`.
     q: Vec<f64>,
     y: Vec<f64>,
@@ -116,6 +118,7 @@ impl<T: Real> Scratch<T> {
             block: Block::new(plan),
             sums: vec![T::from_f64(0.0); k * plan.sample_len],
             touched: vec![false; k],
+            crosses: vec![0.0; k * last.cols * last.n],
             q: vec![0.0; plan.core_len],
             y: vec![0.0; plan.core_len],
             z: vec![0.0; last.before * last.n * last.after],
@@ -146,7 +149,8 @@ impl<T: Real> WithSimd for Accumulate<'_, T> {
         for start in (0..count).step_by(lanes) {
             let end = (start + lanes).min(count);
             let part = chunk.slice(start * size..end * size);
-            scratch.block.evaluate(simd, plan, part, samples.scale());
+            let next = chunk.slice(end * size..(end + lanes).min(count) * size);
+            scratch.block.evaluate(simd, plan, part, next, samples.scale());
             for lane in 0..end - start {
                 let sample = first + start + lane;
                 let weight = samples.weight(sample);
@@ -224,14 +228,15 @@ impl<T: Real> Scratch<T> {
                 }
             }
         }
-        let cross = to.cross.as_mut_slice();
+        let cross = &mut self.crosses[k * r * p..(k + 1) * r * p];
         let (weighted, gram) = (to.weighted_gram.as_mut_slice(), to.gram.as_mut_slice());
         for m in 0..before * after {
             let q = &self.q[m * r..(m + 1) * r];
             let z = &self.z[m * p..(m + 1) * p];
-            for (row, &z) in cross.chunks_exact_mut(r).zip(z) {
-                for (a, &q) in row.iter_mut().zip(q) {
-                    *a += gamma * z * q;
+            for j in 0..r {
+                let (row, factor) = (&mut cross[j * p..(j + 1) * p], gamma * q[j]);
+                for i in 0..p {
+                    row[i] += factor * z[i];
                 }
             }
             let w = component.other_variances[m];
@@ -268,7 +273,7 @@ impl<T: Real> Scratch<T> {
         }
     }
 
-    /// Brings Σ γ (X − G) of this chunk to Σ γ (X − M) in double precision.
+    /// Brings Σ γ (X − G) of this chunk to Σ γ (X − M) in double precision, and Aᵀ to A.
     #[inline(always)]
     fn flush(&mut self, plan: &Plan<T>, sums: &mut Statistics) {
         let size = plan.sample_len;
@@ -280,6 +285,14 @@ impl<T: Real> Scratch<T> {
                     *to = from.to_f64() - weight * offset;
                     *from = T::from_f64(0.0);
                 }
+                let (p, r) = (to.cross.rows(), to.cross.cols());
+                let from = &mut self.crosses[k * r * p..(k + 1) * r * p];
+                for j in 0..r {
+                    for i in 0..p {
+                        to.cross[(i, j)] = from[j * p + i];
+                    }
+                }
+                from.fill(0.0);
             }
         }
     }

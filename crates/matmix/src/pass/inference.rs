@@ -120,7 +120,9 @@ impl<T: Real> WithSimd for Infer<'_, T> {
         let mut y = vec![0.0; plan.core_len];
         for start in (0..count).step_by(lanes) {
             let end = (start + lanes).min(count);
-            block.evaluate(simd, plan, chunk.slice(start * size..end * size), scale);
+            let part = chunk.slice(start * size..end * size);
+            let next = chunk.slice(end * size..(end + lanes).min(count) * size);
+            block.evaluate(simd, plan, part, next, scale);
             for lane in 0..end - start {
                 let (best, log_likelihood) =
                     responsibilities(block, plan, lane, f64::NEG_INFINITY, &mut gamma);
