@@ -385,7 +385,7 @@ fn damaged_files_are_errors_or_valid_models() {
     let mut rng = ChaCha8Rng::seed_from_u64(77);
     let (mut valid, mut wrong) = (0, 0);
     for original in [saved(&fitted(&[4, 3], &[2, 1], 2)), saved(&low_rank(&[5, 4], &[2, 3], true))] {
-        for _ in 0..1000 {
+        for _ in 0..1500 {
             let bytes = damaged(&original, &mut rng);
             LARGEST.store(0, Ordering::Relaxed);
             let loaded = read(&bytes);
@@ -403,7 +403,7 @@ fn damaged_files_are_errors_or_valid_models() {
         }
     }
     // Both happen: a flipped bit in a mean is another model.
-    assert!(valid > 80 && wrong > 500, "{valid} {wrong}");
+    assert!(valid > 100 && wrong > 500, "{valid} {wrong}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! One component of a mixture: X = B ×_1 U^(1) … ×_D U^(D) + M + σ ε.
 
 use super::canonical::{canonicalize, is_canonical};
-use super::ranks_for;
+use super::check_loadings;
 use crate::error::{Error, Result, sides};
 use crate::linalg::{Matrix, expand};
 
@@ -22,27 +22,11 @@ impl Component {
         mut loadings: Vec<Matrix>,
         noise_variance: f64,
     ) -> Result<Self> {
-        let rank: Vec<usize> = loadings.iter().map(Matrix::cols).collect();
-        if rank.len() != shape.len() {
-            return Err(Error::RankCount { ranks: rank.len(), order: shape.len() });
-        }
-        ranks_for(shape, &rank)?;
+        check_loadings(shape, &loadings)?;
         let size: usize = shape.iter().product();
         let wrong = |problem: String| Err(Error::Model { problem });
         if mean.len() != size {
             return wrong(format!("a mean has {} numbers; shape {} needs {size}", mean.len(), sides(shape)));
-        }
-        for (d, (u, &side)) in loadings.iter().zip(shape).enumerate() {
-            if u.rows() != side {
-                return wrong(format!(
-                    "the loadings of mode {} have {} rows instead of {side}",
-                    d + 1,
-                    u.rows()
-                ));
-            }
-            if !u.is_finite() {
-                return wrong(format!("the loadings of mode {} hold NaN or infinity", d + 1));
-            }
         }
         if let Some(i) = mean.iter().position(|x| !x.is_finite()) {
             return wrong(format!("a mean holds {} at position {i}", mean[i]));

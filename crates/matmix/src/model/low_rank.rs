@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result, sides};
 use crate::linalg::{Matrix, expand};
-use crate::model::ranks_for;
+use crate::model::check_loadings;
 
 /// Orthonormal loadings for every mode: X ≈ B ×_1 V^(1) … ×_D V^(D) + M with B = (X − M) ×_1 V^(1)ᵀ ….
 ///
@@ -23,11 +23,7 @@ impl LowRank {
     /// samples were not centred.
     pub fn new(shape: &[usize], mean: Vec<f64>, loadings: Vec<Matrix>) -> Result<Self> {
         let wrong = |problem: String| Err(Error::Model { problem });
-        let rank: Vec<usize> = loadings.iter().map(Matrix::cols).collect();
-        if rank.len() != shape.len() {
-            return Err(Error::RankCount { ranks: rank.len(), order: shape.len() });
-        }
-        ranks_for(shape, &rank)?;
+        let rank = check_loadings(shape, &loadings)?;
         let size: usize = shape.iter().product();
         if mean.len() != size {
             return wrong(format!(
@@ -39,17 +35,7 @@ impl LowRank {
         if mean.iter().any(|x| !x.is_finite()) {
             return wrong("the mean holds NaN or infinity".into());
         }
-        for (d, (u, &side)) in loadings.iter().zip(shape).enumerate() {
-            if u.rows() != side {
-                return wrong(format!(
-                    "the loadings of mode {} have {} rows instead of {side}",
-                    d + 1,
-                    u.rows()
-                ));
-            }
-            if !u.is_finite() {
-                return wrong(format!("the loadings of mode {} hold NaN or infinity", d + 1));
-            }
+        for (d, u) in loadings.iter().enumerate() {
             let gram = u.transpose_times(u);
             let off = (0..u.cols())
                 .flat_map(|i| (0..u.cols()).map(move |j| (i, j)))

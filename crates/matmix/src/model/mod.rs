@@ -18,6 +18,7 @@ pub use mixture::{Criteria, Mixture};
 pub use sampling::Drawn;
 
 use crate::error::{Error, Result};
+use crate::linalg::Matrix;
 
 /// One rank per mode from what a user gives: one number for all modes or one per mode, each within its side.
 pub fn ranks_for(shape: &[usize], rank: &[usize]) -> Result<Vec<usize>> {
@@ -33,6 +34,25 @@ pub fn ranks_for(shape: &[usize], rank: &[usize]) -> Result<Vec<usize>> {
     for (d, (&rank, &side)) in rank.iter().zip(shape).enumerate() {
         if rank == 0 || rank > side {
             return Err(Error::Rank { mode: d + 1, rank, side });
+        }
+    }
+    Ok(rank)
+}
+
+/// The ranks of loading matrices, one per mode, that fit samples of this shape and are finite.
+pub(crate) fn check_loadings(shape: &[usize], loadings: &[Matrix]) -> Result<Vec<usize>> {
+    let rank: Vec<usize> = loadings.iter().map(Matrix::cols).collect();
+    if rank.len() != shape.len() {
+        return Err(Error::RankCount { ranks: rank.len(), order: shape.len() });
+    }
+    let rank = ranks_for(shape, &rank)?;
+    let wrong = |problem: String| Err(Error::Model { problem });
+    for (d, (u, &side)) in loadings.iter().zip(shape).enumerate() {
+        if u.rows() != side {
+            return wrong(format!("the loadings of mode {} have {} rows instead of {side}", d + 1, u.rows()));
+        }
+        if !u.is_finite() {
+            return wrong(format!("the loadings of mode {} hold NaN or infinity", d + 1));
         }
     }
     Ok(rank)
