@@ -70,6 +70,15 @@ impl<'a> Chunk<'a> {
         }
     }
 
+    /// The element type.
+    pub fn element(&self) -> Element {
+        match self {
+            Chunk::U8(_) => Element::U8,
+            Chunk::F32(_) => Element::F32,
+            Chunk::F64(_) => Element::F64,
+        }
+    }
+
     /// The elements as bytes.
     pub(crate) fn bytes(self) -> &'a [u8] {
         match self {

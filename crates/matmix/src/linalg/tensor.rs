@@ -32,13 +32,39 @@ pub fn mode_product(x: &[f64], shape: &[usize], d: usize, a: &Matrix) -> Vec<f64
     out
 }
 
+/// X ×_d Uᵀ, with U of size p_d × n: contracts mode d (counted from 0) of X against the rows of U.
+pub fn mode_contraction(x: &[f64], shape: &[usize], d: usize, u: &Matrix) -> Vec<f64> {
+    let (before, after) = sides_around(shape, d);
+    let (p, n) = (shape[d], u.cols());
+    assert_eq!(x.len(), before * p * after, "as many elements as the shape says");
+    assert_eq!(u.rows(), p, "the matrix fits the mode");
+    let mut out = vec![0.0; before * n * after];
+    for (from, to) in x.chunks_exact(p * after).zip(out.chunks_exact_mut(n * after)) {
+        for (from, row) in from.chunks_exact(after).zip(u.as_slice().chunks_exact(n)) {
+            // The longer of the two loops inside.
+            if after == 1 {
+                for (t, &factor) in to.iter_mut().zip(row) {
+                    *t += factor * from[0];
+                }
+            } else {
+                for (to, &factor) in to.chunks_exact_mut(after).zip(row) {
+                    for (t, &f) in to.iter_mut().zip(from) {
+                        *t += factor * f;
+                    }
+                }
+            }
+        }
+    }
+    out
+}
+
 /// X ×_1 U^(1)ᵀ … ×_D U^(D)ᵀ, leaving out mode `except` if one is given: what a sample's core is made from.
 pub fn project(x: &[f64], shape: &[usize], loadings: &[Matrix], except: Option<usize>) -> Vec<f64> {
     let mut sides = shape.to_vec();
     let mut y = x.to_vec();
     for (d, u) in loadings.iter().enumerate() {
         if Some(d) != except {
-            y = mode_product(&y, &sides, d, &u.transpose());
+            y = mode_contraction(&y, &sides, d, u);
             sides[d] = u.cols();
         }
     }

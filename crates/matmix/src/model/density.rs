@@ -41,6 +41,11 @@ impl Density {
         }
     }
 
+    /// ln p(M|k): the largest value the density takes.
+    pub(crate) fn peak(&self) -> f64 {
+        self.constant
+    }
+
     /// ln p(X|k) from ‖X − M‖² and Σ Y_j²/(s_j + σ²).
     #[inline(always)]
     pub(crate) fn log_density(&self, squared_distance: f64, explained: f64) -> f64 {

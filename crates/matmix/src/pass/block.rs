@@ -1,178 +1,65 @@
-//! A block of samples, one per lane: packing, contraction and densities.
+//! A block of samples, one per lane: contraction and densities.
+
+use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
-use super::contract::{Fibre, contract_fibre, contract_mode};
-use super::plan::{Plan, Step};
+use super::contract::{FIBRES, From, Loading, Place, add_inner_products, contract_fibres, contract_mode};
+use super::pack::{Fetch, Packed, Panel, Piece};
+use super::plan::Plan;
 use super::simd::Real;
-use super::transpose::MAX_TILE;
 use crate::data::Chunk;
 use crate::model::not_negative;
-
-/// Bytes of packed samples per block: they should stay in the second-level cache with what is made of them.
-const BLOCK_BYTES: usize = 256 << 10;
-
-/// Elements packed at a time, so that the lanes written stay in the first-level cache.
-const PACK_ELEMENTS: usize = 64;
 
 /// A squared distance below this share of the squares it is the difference of has lost too many digits: components
 /// that lie far apart compared with their spread.
 const CANCELLED: f64 = 1e-3;
 
-/// Asks for these bytes to be brought into cache. While a block is contracted nothing else is read, so the next one
-/// can arrive meanwhile; packing would wait for every line of it otherwise.
-#[inline(always)]
-fn prefetch(bytes: &[u8]) {
-    #[cfg(target_arch = "x86_64")]
-    for line in bytes.chunks(64) {
-        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-        // SAFETY: a prefetch is a hint: it reads nothing, writes nothing and cannot fault, and the address lies in
-        // a live slice.
-        #[allow(unsafe_code)]
-        unsafe {
-            _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast());
-        }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = bytes;
+/// Which samples of a chunk make up a block.
+#[derive(Clone, Copy)]
+pub(crate) struct Picked<'a> {
+    pub(crate) chunk: Chunk<'a>,
+    pub(crate) scale: f64,
+    /// The samples of this block, by their place in the chunk: at most as many as there are lanes.
+    pub(crate) of: &'a [u32],
+    /// Those of the next one, which are fetched into cache on the way.
+    pub(crate) next: &'a [u32],
 }
 
-/// The number of lanes of a block of samples with `sample_len` elements.
-pub(crate) fn lanes_for<T: Real>(sample_len: usize) -> usize {
-    let fitting = BLOCK_BYTES / (sample_len * size_of::<T>()).max(1);
-    (fitting / T::LANES * T::LANES).clamp(T::LANES, 4 * T::LANES)
+/// Where the samples of a block come from.
+#[derive(Clone, Copy)]
+pub(crate) enum Origin<'a, T> {
+    /// A chunk, from which they are packed.
+    Chunk(Picked<'a>),
+    /// One per lane already, less the reference: `x[element][lane]`, and ‖X − G‖² per lane.
+    Lanes { x: &'a [T], norms: &'a [f64] },
 }
 
-/// Packed samples less a reference: `x[element][lane]`; lanes without a sample are zero.
-pub(crate) struct Packed<T> {
-    pub(crate) lanes: usize,
-    pub(crate) count: usize,
-    pub(crate) x: Vec<T>,
-    /// ‖X − G‖² per lane.
-    pub(crate) norms: Vec<f64>,
-}
-
-impl<T: Real> Packed<T> {
-    pub(crate) fn new(sample_len: usize) -> Self {
-        let lanes = lanes_for::<T>(sample_len);
-        Self { lanes, count: 0, x: vec![T::from_f64(0.0); sample_len * lanes], norms: vec![0.0; lanes] }
-    }
-
-    /// Packs the samples of `chunk` (at most as many as there are lanes), scaled, less `reference`.
-    pub(crate) fn fill<S: Simd>(&mut self, simd: S, chunk: Chunk<'_>, scale: f64, reference: &[T]) {
-        simd.vectorize(Fill { packed: self, chunk, scale, reference });
-    }
-
-    #[inline(always)]
-    fn transpose<S: Simd, E: Copy>(&mut self, x: &[E], reference: &[T], centre: impl Fn(E, T) -> T) {
-        let (size, lanes, tile) = (reference.len(), self.lanes, T::TILE);
-        let whole = (self.count / tile * tile, size / tile * tile);
-        let mut rows = [[T::from_f64(0.0); MAX_TILE]; MAX_TILE];
-        for start in (0..whole.1).step_by(PACK_ELEMENTS) {
-            let end = (start + PACK_ELEMENTS).min(whole.1);
-            for n in (0..whole.0).step_by(tile) {
-                for i in (start..end).step_by(tile) {
-                    let g = &reference[i..i + tile];
-                    for (r, row) in rows[..tile].iter_mut().enumerate() {
-                        let from = &x[(n + r) * size + i..(n + r) * size + i + tile];
-                        for c in 0..tile {
-                            row[c] = centre(from[c], g[c]);
-                        }
-                    }
-                    T::transpose::<S>(&rows, &mut self.x[i * lanes + n..], lanes);
-                }
-            }
-        }
-        // What does not fill a tile: the last samples, and the last elements of all samples.
-        for n in 0..self.count {
-            let first = if n < whole.0 { whole.1 } else { 0 };
-            for i in first..size {
-                self.x[i * lanes + n] = centre(x[n * size + i], reference[i]);
-            }
-        }
-    }
-
-    /// ‖X − G‖²: short runs in the working precision, their sum in double.
-    #[inline(always)]
-    fn measure(&mut self) {
-        self.norms.fill(0.0);
-        let mut run = vec![T::from_f64(0.0); self.lanes];
-        for rows in self.x.chunks(self.lanes * 2 * PACK_ELEMENTS) {
-            run.fill(T::from_f64(0.0));
-            for row in rows.chunks_exact(self.lanes) {
-                for (r, &x) in run.iter_mut().zip(row) {
-                    *r = *r + x * x;
-                }
-            }
-            for (norm, r) in self.norms.iter_mut().zip(&run) {
-                *norm += r.to_f64();
-            }
-        }
-    }
-}
-
-struct Fill<'a, T> {
-    packed: &'a mut Packed<T>,
-    chunk: Chunk<'a>,
-    scale: f64,
-    reference: &'a [T],
-}
-
-impl<T: Real> WithSimd for Fill<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) {
-        let Self { packed, chunk, scale, reference } = self;
-        packed.count = chunk.len() / reference.len();
-        if packed.count < packed.lanes {
-            packed.x.fill(T::from_f64(0.0));
-        }
-        let scale = T::from_f64(scale);
-        match chunk {
-            Chunk::U8(x) => {
-                packed.transpose::<S, _>(x, reference, |x, g| T::from_f64(f64::from(x)) * scale - g)
-            }
-            Chunk::F32(x) => {
-                packed.transpose::<S, _>(x, reference, |x, g| T::from_f64(f64::from(x)) * scale - g)
-            }
-            Chunk::F64(x) => packed.transpose::<S, _>(x, reference, |x, g| T::from_f64(x) * scale - g),
-        }
-        packed.measure();
-    }
-}
-
-impl<T: Real> Packed<T> {
-    /// ‖X − G − m‖² of one lane, difference by difference.
-    #[cold]
-    fn squared_distance(&self, lane: usize, m: &[T]) -> f64 {
-        let x = self.x.iter().skip(lane).step_by(self.lanes);
-        x.zip(m).map(|(&x, &m)| (x - m).to_f64()).map(|d| d * d).sum()
-    }
-}
-
-/// A packed block and what the model makes of it.
+/// A block of samples and what the model makes of it. The components that were evaluated are counted in slots.
 pub(crate) struct Block<T> {
-    pub(crate) packed: Packed<T>,
-    /// What comes out of each step of the contraction, `[component][element][lane]`.
-    pub(crate) stages: Vec<Vec<T>>,
-    /// ⟨X − G, M − G⟩, `[component][lane]`.
+    packed: Packed<T>,
+    pub(crate) lanes: usize,
+    /// What comes out of each step of the contraction of X − M, `[slot][element][lane]`.
+    stages: Vec<Vec<T>>,
+    /// ⟨X − G, M − G⟩, `[slot][lane]`.
     inner: Vec<f64>,
-    /// ‖X − M‖², `[component][lane]`.
+    /// ‖X − M‖², `[slot][lane]`.
     pub(crate) squared_distance: Vec<f64>,
-    /// ln p(X|k), `[component][lane]`.
+    /// ln p(X|k), `[slot][lane]`.
     pub(crate) log_density: Vec<f64>,
-    /// ‖X − X̂‖², `[component][lane]`.
+    /// ‖X − X̂‖², `[slot][lane]`.
     pub(crate) squared_error: Vec<f64>,
 }
 
 impl<T: Real> Block<T> {
     pub(crate) fn new(plan: &Plan<T>) -> Self {
-        let packed = Packed::new(plan.sample_len);
-        let per_lane = plan.components.len() * packed.lanes;
+        let packed = Packed::new(&plan.panels);
+        let lanes = packed.lanes;
+        let per_lane = plan.components.len() * lanes;
         let stages = plan.steps.iter().map(|s| vec![T::from_f64(0.0); s.out_len() * per_lane]).collect();
         Self {
             packed,
+            lanes,
             stages,
             inner: vec![0.0; per_lane],
             squared_distance: vec![0.0; per_lane],
@@ -181,17 +68,17 @@ impl<T: Real> Block<T> {
         }
     }
 
-    /// The E-step on one block: contracts it with every component and evaluates the densities.
-    /// `next` is what the following block will read: it is fetched into cache on the way.
+    /// The E-step on one block: contracts it with these components and evaluates their densities, each in its slot. The
+    /// first `done` of them have already been evaluated on this block.
     pub(crate) fn evaluate<S: Simd>(
         &mut self,
         simd: S,
         plan: &Plan<T>,
-        chunk: Chunk<'_>,
-        next: Chunk<'_>,
-        scale: f64,
+        origin: Origin<'_, T>,
+        components: &[usize],
+        done: usize,
     ) {
-        simd.vectorize(Evaluate { block: self, plan, chunk, next, scale });
+        simd.vectorize(Evaluate { block: self, plan, origin, components, done });
     }
 
     #[inline(always)]
@@ -199,99 +86,160 @@ impl<T: Real> Block<T> {
         &mut self,
         simd: S,
         plan: &Plan<T>,
-        chunk: Chunk<'_>,
-        next: Chunk<'_>,
-        scale: f64,
+        origin: Origin<'_, T>,
+        components: &[usize],
+        done: usize,
     ) {
-        self.packed.fill(simd, chunk, scale, &plan.reference);
-        self.contract_first(simd, plan, next.bytes());
-        let lanes = self.packed.lanes;
+        let lanes = self.lanes;
+        let new = done..components.len();
+        self.inner[done * lanes..components.len() * lanes].fill(0.0);
+        // A single panel is still there.
+        let packed = done > 0 && plan.panels.len() == 1;
+        if !packed {
+            self.packed.norms.fill(0.0);
+        }
+        for (p, panel) in plan.panels.iter().enumerate() {
+            let mut fetch = None;
+            match origin {
+                Origin::Chunk(_) if packed => {}
+                Origin::Chunk(Picked { chunk, scale, of, next }) => {
+                    self.packed.fill(simd, panel, chunk, of, scale, &plan.reference);
+                    fetch = Some(match plan.panels.get(p + 1) {
+                        Some(panel) => Fetch::new(chunk, plan.sample_len, panel, of),
+                        None => Fetch::new(chunk, plan.sample_len, &plan.panels[0], next),
+                    });
+                }
+                Origin::Lanes { x, norms } => {
+                    for (element, &row) in panel.runs.iter().flat_map(Clone::clone).zip(&panel.rows) {
+                        let row = row as usize;
+                        self.packed.x[row * lanes..(row + 1) * lanes]
+                            .copy_from_slice(&x[element * lanes..(element + 1) * lanes]);
+                    }
+                    self.packed.norms.copy_from_slice(norms);
+                }
+            }
+            self.contract_panel(simd, plan, panel, components, new.clone(), fetch);
+        }
         for t in 1..plan.steps.len() {
             let step = plan.steps[t];
             let (done, rest) = self.stages.split_at_mut(t);
             let (from, to) = (&done[t - 1], &mut rest[0]);
             let (in_len, out_len) = (plan.steps[t - 1].out_len() * lanes, step.out_len() * lanes);
-            for (k, component) in plan.components.iter().enumerate() {
+            for slot in new.clone() {
+                let k = components[slot];
                 contract_mode(
                     simd,
-                    &from[k * in_len..(k + 1) * in_len],
+                    &from[slot * in_len..(slot + 1) * in_len],
                     (step.before, step.n, step.after),
-                    &component.loadings[step.mode],
+                    &plan.components[k].loadings[step.mode],
                     step.cols,
                     lanes,
-                    &mut to[k * out_len..(k + 1) * out_len],
+                    &mut to[slot * out_len..(slot + 1) * out_len],
                 );
             }
         }
-        self.densities(plan);
+        self.densities(plan, origin, components, new);
     }
 
-    /// The first step reads the samples: every component takes its turn on a fibre while it is in cache.
+    /// The first step reads the samples: every component takes its turn on a piece while it is in cache.
     #[inline(always)]
-    fn contract_first<S: Simd>(&mut self, simd: S, plan: &Plan<T>, next: &[u8]) {
-        let Step { mode, before, n, after, cols } = plan.steps[0];
-        let lanes = self.packed.lanes;
-        let vectors = lanes * size_of::<T>() / size_of::<T::Vector<S>>();
-        let out_len = plan.steps[0].out_len() * vectors;
+    fn contract_panel<S: Simd>(
+        &mut self,
+        simd: S,
+        plan: &Plan<T>,
+        panel: &Panel,
+        components: &[usize],
+        slots: Range<usize>,
+        mut fetch: Option<Fetch<'_>>,
+    ) {
+        let step = plan.steps[0];
+        let vectors = self.lanes * size_of::<T>() / size_of::<T::Vector<S>>();
+        let out_len = step.out_len() * vectors;
         let x = T::vectors::<S>(&self.packed.x);
         let out = T::vectors_mut::<S>(&mut self.stages[0]);
-        self.inner.fill(0.0);
-        let share = next.len().div_ceil(before * after);
-        for o in 0..before {
-            for m in 0..after {
-                let first = (o * after + m) * share;
-                prefetch(&next[first.min(next.len())..(first + share).min(next.len())]);
-                let x = &x[(o * n * after + m) * vectors..];
-                for (k, component) in plan.components.iter().enumerate() {
-                    let fibre = Fibre {
-                        u: &component.loadings[mode],
-                        n,
-                        cols,
-                        mean: &component.mean[o * n * after + m..],
-                        mean_stride: after,
+        let lines = fetch.as_ref().map_or(0, Fetch::lines);
+        let share = lines.div_ceil(panel.pieces.len() * slots.len().max(1));
+        let pairs = S::REGISTER_COUNT >= 16 * FIBRES;
+        for group in panel.groups() {
+            let (first, last) = (&group[0], &group[group.len() - 1]);
+            let rows = first.row..last.row + last.range.len();
+            let inner = &mut self.inner[..];
+            inner_products(simd, plan, panel.start, rows, components, slots.clone(), x, vectors, inner);
+            let place = |piece: &Piece, slot: usize| {
+                let (o, m) = piece.fibre;
+                let offset = o * step.cols * step.after + m;
+                Place { x: piece.row * vectors, out: slot * out_len + offset * vectors, offset }
+            };
+            for slot in slots.clone() {
+                let component = &plan.components[components[slot]];
+                if let Some(fetch) = &mut fetch {
+                    fetch.advance(share * group.len());
+                }
+                let mut pieces = group;
+                while let Some((piece, rest)) = pieces.split_first() {
+                    let range = piece.range.clone();
+                    let loading = Loading {
+                        u: &component.loadings[step.mode][range.start * step.cols..range.end * step.cols],
+                        n: range.len(),
+                        cols: step.cols,
+                        from: if range.start > 0 {
+                            From::There
+                        } else {
+                            From::Offset { offset: &component.start, stride: step.after }
+                        },
                     };
-                    contract_fibre::<T, S, true>(
-                        simd,
-                        &fibre,
-                        x,
-                        after * vectors,
-                        &mut out[k * out_len + (o * cols * after + m) * vectors..(k + 1) * out_len],
-                        after * vectors,
-                        vectors,
-                        &mut self.inner[k * lanes..(k + 1) * lanes],
-                    );
+                    let stride = step.after * vectors;
+                    match rest.split_first() {
+                        Some((second, rest)) if second.range == range && pairs => {
+                            let fibres = [place(piece, slot), place(second, slot)];
+                            contract_fibres(simd, loading, fibres, x, vectors, out, stride, vectors);
+                            pieces = rest;
+                        }
+                        _ => {
+                            let fibres = [place(piece, slot)];
+                            contract_fibres(simd, loading, fibres, x, vectors, out, stride, vectors);
+                            pieces = rest;
+                        }
+                    }
                 }
             }
         }
     }
 
     #[inline(always)]
-    fn densities(&mut self, plan: &Plan<T>) {
-        let lanes = self.packed.lanes;
+    fn densities(
+        &mut self,
+        plan: &Plan<T>,
+        origin: Origin<'_, T>,
+        components: &[usize],
+        slots: Range<usize>,
+    ) {
+        let lanes = self.lanes;
         let mut explained = vec![0.0; lanes];
         let mut removed = vec![0.0; lanes];
         let y = self.stages.last().map_or(&[][..], Vec::as_slice);
-        for (k, component) in plan.components.iter().enumerate() {
+        for slot in slots {
+            let k = components[slot];
+            let component = &plan.components[k];
             explained.fill(0.0);
             removed.fill(0.0);
-            let y = &y[k * plan.core_len * lanes..(k + 1) * plan.core_len * lanes];
+            let y = &y[slot * plan.core_len * lanes..(slot + 1) * plan.core_len * lanes];
             for (j, row) in y.chunks_exact(lanes).enumerate() {
-                let (y0, precision) = (component.y0[j], component.density.precision[j]);
-                let factor = component.density.explained[j];
+                let (precision, factor) = (component.density.precision[j], component.density.explained[j]);
                 for lane in 0..lanes {
-                    let y = row[lane].to_f64() - y0;
+                    let y = row[lane].to_f64();
                     explained[lane] += y * y * precision;
                     removed[lane] += y * y * factor;
                 }
             }
-            let at = k * lanes..(k + 1) * lanes;
+            let at = slot * lanes..(slot + 1) * lanes;
             let (distance, inner) = (&mut self.squared_distance[at.clone()], &self.inner[at.clone()]);
             let (density, error) = (&mut self.log_density[at.clone()], &mut self.squared_error[at]);
             for lane in 0..lanes {
                 let squares = self.packed.norms[lane] + component.mean_norm;
                 let mut d = squares - 2.0 * inner[lane];
                 if d < CANCELLED * squares {
-                    d = self.packed.squared_distance(lane, &component.mean);
+                    d = squared_distance(plan, k, origin, lane);
                 }
                 distance[lane] = d;
                 density[lane] = component.density.log_density(d, explained[lane]);
@@ -300,24 +248,79 @@ impl<T: Real> Block<T> {
         }
     }
 
-    /// Y of one lane under component `k`, less the projection of the mean.
+    /// Y under the component in `slot`, `[core][lane]`.
     #[inline(always)]
-    pub(crate) fn y(&self, plan: &Plan<T>, k: usize, lane: usize, out: &mut [f64]) {
-        let lanes = self.packed.lanes;
-        let y = self.stages.last().map_or(&[][..], Vec::as_slice);
-        let y = &y[k * plan.core_len * lanes..];
-        for ((out, j), y0) in out.iter_mut().zip(0..).zip(&plan.components[k].y0) {
-            *out = y[j * lanes + lane].to_f64() - y0;
+    pub(crate) fn y(&self, plan: &Plan<T>, slot: usize) -> &[T] {
+        self.stage(plan, plan.steps.len() - 1, slot)
+    }
+
+    /// Z under the component in `slot`: what went into the last step. Vectors have none.
+    #[inline(always)]
+    pub(crate) fn z(&self, plan: &Plan<T>, slot: usize) -> &[T] {
+        self.stage(plan, plan.steps.len() - 2, slot)
+    }
+
+    #[inline(always)]
+    fn stage(&self, plan: &Plan<T>, step: usize, slot: usize) -> &[T] {
+        let len = plan.steps[step].out_len() * self.lanes;
+        &self.stages[step][slot * len..(slot + 1) * len]
+    }
+}
+
+/// ⟨X − G, M − G⟩ of the rows of a panel, for four components at a time.
+#[inline(always)]
+fn inner_products<T: Real, S: Simd>(
+    simd: S,
+    plan: &Plan<T>,
+    panel_start: usize,
+    rows: Range<usize>,
+    components: &[usize],
+    slots: Range<usize>,
+    x: &[T::Vector<S>],
+    vectors: usize,
+    inner: &mut [f64],
+) {
+    let lanes = vectors * size_of::<T::Vector<S>>() / size_of::<T>();
+    let x = &x[rows.start * vectors..rows.end * vectors];
+    let mean = |k: usize| &plan.components[k].mean[panel_start + rows.start..panel_start + rows.end];
+    let mut slot = slots.start;
+    while slot + 4 <= slots.end {
+        let k = &components[slot..slot + 4];
+        let means = [mean(k[0]), mean(k[1]), mean(k[2]), mean(k[3])];
+        add_inner_products(simd, means, x, vectors, &mut inner[slot * lanes..(slot + 4) * lanes]);
+        slot += 4;
+    }
+    for slot in slot..slots.end {
+        let at = slot * lanes..(slot + 1) * lanes;
+        add_inner_products(simd, [mean(components[slot])], x, vectors, &mut inner[at]);
+    }
+}
+
+/// ‖X − M‖² of one lane, difference by difference.
+#[cold]
+fn squared_distance<T: Real>(plan: &Plan<T>, k: usize, origin: Origin<'_, T>, lane: usize) -> f64 {
+    let size = plan.sample_len;
+    let offset = &plan.components[k].offset;
+    let distance = |x: &dyn Fn(usize) -> T| {
+        (0..size).map(|i| (x(i) - T::from_f64(offset[i])).to_f64()).map(|d| d * d).sum()
+    };
+    match origin {
+        // A lane without a sample.
+        Origin::Chunk(picked) if lane >= picked.of.len() => 0.0,
+        Origin::Chunk(picked) => {
+            let (first, scale) = (picked.of[lane] as usize * size, T::from_f64(picked.scale));
+            distance(&|i| T::from_f64(picked.chunk.get(first + i)) * scale - plan.reference[i])
         }
+        Origin::Lanes { x, norms } => distance(&|i| x[i * norms.len() + lane]),
     }
 }
 
 struct Evaluate<'a, T> {
     block: &'a mut Block<T>,
     plan: &'a Plan<T>,
-    chunk: Chunk<'a>,
-    next: Chunk<'a>,
-    scale: f64,
+    origin: Origin<'a, T>,
+    components: &'a [usize],
+    done: usize,
 }
 
 impl<T: Real> WithSimd for Evaluate<'_, T> {
@@ -325,6 +328,6 @@ impl<T: Real> WithSimd for Evaluate<'_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        self.block.evaluate_on(simd, self.plan, self.chunk, self.next, self.scale);
+        self.block.evaluate_on(simd, self.plan, self.origin, self.components, self.done);
     }
 }

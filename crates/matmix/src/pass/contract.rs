@@ -7,7 +7,7 @@
 //! out[o][j][m][lane] += U[i][j] · x[o][i][m][lane]        o: modes before d, m: modes after d
 //! ```
 //!
-//! A tile keeps up to 4 vectors of lanes × 4 columns of U in registers and walks along i.
+//! A tile keeps 2 vectors of lanes × up to 4 columns of U × 1 or 2 fibres in registers and walks along i.
 
 use pulp::{Simd, WithSimd};
 
@@ -16,125 +16,166 @@ use super::simd::Real;
 /// Columns of the loading matrix per tile.
 const TILE_COLS: usize = 4;
 
-/// One "fibre" of the block: all i of mode d at fixed o and m, against the n × cols matrix `u`.
-pub(crate) struct Fibre<'a, T> {
-    /// Row-major n × cols.
+/// Vectors of lanes per tile.
+const TILE_VECTORS: usize = 2;
+
+/// Fibres per tile where there are registers for them.
+pub(crate) const FIBRES: usize = 2;
+
+/// What a contraction begins with.
+#[derive(Clone, Copy)]
+pub(crate) enum From<'a, T> {
+    Zero,
+    /// One number per column, every `stride`-th of these from each fibre's place on.
+    Offset {
+        offset: &'a [T],
+        stride: usize,
+    },
+    /// What is there: all stretches of a fibre but the first.
+    There,
+}
+
+/// A loading matrix, row-major n × cols, and what its products are added to.
+#[derive(Clone, Copy)]
+pub(crate) struct Loading<'a, T> {
     pub(crate) u: &'a [T],
     pub(crate) n: usize,
     pub(crate) cols: usize,
-    /// The mean along this fibre, every `mean_stride`-th element; empty when it is not wanted.
-    pub(crate) mean: &'a [T],
-    pub(crate) mean_stride: usize,
+    pub(crate) from: From<'a, T>,
 }
 
-/// Contracts one fibre. `x` and `out` begin at the fibre; their strides count vectors from i to i + 1 and from
-/// j to j + 1. With MEAN, Σ_i mean_i · x_i is added to `inner` lane by lane.
+/// Where a fibre (all i of mode d at fixed o and m, or a stretch of them) is read, what it becomes, and where its
+/// offset begins; all three counted in vectors but the last.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) x: usize,
+    pub(crate) out: usize,
+    pub(crate) offset: usize,
+}
+
+/// Contracts F fibres at once: the more fibres, the more often a number of the loading matrix is used once it is in a
+/// register. The strides count vectors from i to i + 1 and from j to j + 1.
 #[inline(always)]
-pub(crate) fn contract_fibre<T: Real, S: Simd, const MEAN: bool>(
+pub(crate) fn contract_fibres<T: Real, S: Simd, const F: usize>(
     simd: S,
-    fibre: &Fibre<'_, T>,
+    loading: Loading<'_, T>,
+    fibres: [Place; F],
     x: &[T::Vector<S>],
     x_stride: usize,
     out: &mut [T::Vector<S>],
     out_stride: usize,
     vectors: usize,
-    inner: &mut [f64],
 ) {
-    // Sixteen registers hold half the tile.
-    let widest = if S::REGISTER_COUNT >= 32 { 4 } else { 2 };
-    let mut v = 0;
-    while v < vectors {
-        let left = vectors - v;
-        if left >= 4 && widest == 4 {
-            lanes::<T, S, 4, MEAN>(simd, fibre, &x[v..], x_stride, &mut out[v..], out_stride, v, inner);
-            v += 4;
-        } else if left >= 2 {
-            lanes::<T, S, 2, MEAN>(simd, fibre, &x[v..], x_stride, &mut out[v..], out_stride, v, inner);
-            v += 2;
-        } else {
-            lanes::<T, S, 1, MEAN>(simd, fibre, &x[v..], x_stride, &mut out[v..], out_stride, v, inner);
-            v += 1;
+    // Columns are shared out evenly: 5 are 3 + 2, not 4 + 1.
+    let tiles = loading.cols.div_ceil(TILE_COLS);
+    for v in (0..vectors).step_by(TILE_VECTORS) {
+        let mut j = 0;
+        for t in 0..tiles {
+            let width = (loading.cols - j).div_ceil(tiles - t);
+            let at = (v, j);
+            match width {
+                1 => tile::<T, S, F, 1>(simd, loading, fibres, x, x_stride, out, out_stride, at),
+                2 => tile::<T, S, F, 2>(simd, loading, fibres, x, x_stride, out, out_stride, at),
+                3 => tile::<T, S, F, 3>(simd, loading, fibres, x, x_stride, out, out_stride, at),
+                _ => tile::<T, S, F, 4>(simd, loading, fibres, x, x_stride, out, out_stride, at),
+            }
+            j += width;
         }
     }
 }
 
-/// All columns for V vectors of lanes.
+/// J columns from `j0` on, for two vectors of lanes from `v0` on.
 #[inline(always)]
-fn lanes<T: Real, S: Simd, const V: usize, const MEAN: bool>(
+fn tile<T: Real, S: Simd, const F: usize, const J: usize>(
     simd: S,
-    fibre: &Fibre<'_, T>,
+    loading: Loading<'_, T>,
+    fibres: [Place; F],
     x: &[T::Vector<S>],
     x_stride: usize,
     out: &mut [T::Vector<S>],
     out_stride: usize,
-    first: usize,
-    inner: &mut [f64],
+    (v0, j0): (usize, usize),
 ) {
-    // Columns are shared out evenly: 5 are 3 + 2, not 4 + 1.
-    let tiles = fibre.cols.div_ceil(TILE_COLS);
-    let mut j = 0;
-    for t in 0..tiles {
-        let width = (fibre.cols - j).div_ceil(tiles - t);
-        let at = (j, out_stride);
-        // The mean goes along with the first tile.
-        macro_rules! tiles {
-            ($($width:literal),*) => {
-                match (width, MEAN && t == 0) {
-                    $(
-                        ($width, false) => tile::<T, S, V, $width, false>(simd, fibre, x, x_stride, out, at, first, inner),
-                        ($width, true) => tile::<T, S, V, $width, MEAN>(simd, fibre, x, x_stride, out, at, first, inner),
-                    )*
-                    _ => unreachable!("a tile is at most {TILE_COLS} columns wide"),
+    const V: usize = TILE_VECTORS;
+    let zero = T::splat(simd, T::from_f64(0.0));
+    let mut sum = [[[zero; V]; J]; F];
+    let Loading { u, n, cols, from } = loading;
+    match from {
+        From::Zero => {}
+        From::Offset { offset, stride } => {
+            for f in 0..F {
+                for j in 0..J {
+                    sum[f][j] = [T::splat(simd, offset[fibres[f].offset + (j0 + j) * stride]); V];
                 }
-            };
+            }
         }
-        tiles!(1, 2, 3, 4);
-        j += width;
+        From::There => {
+            for f in 0..F {
+                for j in 0..J {
+                    let at = fibres[f].out + (j0 + j) * out_stride + v0;
+                    sum[f][j].copy_from_slice(&out[at..at + V]);
+                }
+            }
+        }
+    }
+    let length = (n - 1) * x_stride + V;
+    let mut rows = [&x[..length]; F];
+    for f in 0..F {
+        rows[f] = &x[fibres[f].x + v0..fibres[f].x + v0 + length];
+    }
+    for (i, row) in u.chunks_exact(cols).enumerate() {
+        let row = &row[j0..j0 + J];
+        let at = i * x_stride;
+        let mut values = [[zero; V]; F];
+        for f in 0..F {
+            values[f].copy_from_slice(&rows[f][at..at + V]);
+        }
+        for j in 0..J {
+            let factor = T::splat(simd, row[j]);
+            for f in 0..F {
+                for v in 0..V {
+                    sum[f][j][v] = T::mul_add(simd, factor, values[f][v], sum[f][j][v]);
+                }
+            }
+        }
+    }
+    for f in 0..F {
+        for j in 0..J {
+            let at = fibres[f].out + (j0 + j) * out_stride + v0;
+            out[at..at + V].copy_from_slice(&sum[f][j]);
+        }
     }
 }
 
+/// Adds Σ_i mean_i · x_i of J means to `inner`, lane by lane: short runs in the working precision, their sum in double.
 #[inline(always)]
-fn tile<T: Real, S: Simd, const V: usize, const J: usize, const MEAN: bool>(
+pub(crate) fn add_inner_products<T: Real, S: Simd, const J: usize>(
     simd: S,
-    fibre: &Fibre<'_, T>,
+    means: [&[T]; J],
     x: &[T::Vector<S>],
-    x_stride: usize,
-    out: &mut [T::Vector<S>],
-    (j0, out_stride): (usize, usize),
-    first: usize,
+    vectors: usize,
     inner: &mut [f64],
 ) {
+    const V: usize = TILE_VECTORS;
     let zero = T::splat(simd, T::from_f64(0.0));
-    let mut sum = [[zero; V]; J];
-    let mut mean_sum = [zero; V];
-    let (n, cols) = (fibre.n, fibre.cols);
-    let u = &fibre.u[j0..];
-    for i in 0..n {
-        let x = &x[i * x_stride..i * x_stride + V];
-        let row = &u[i * cols..i * cols + J];
+    let lanes = inner.len() / J;
+    for v0 in (0..vectors).step_by(V) {
+        let mut sum = [[zero; V]; J];
+        for (i, row) in x.chunks_exact(vectors).enumerate() {
+            let row = &row[v0..v0 + V];
+            for j in 0..J {
+                let factor = T::splat(simd, means[j][i]);
+                for v in 0..V {
+                    sum[j][v] = T::mul_add(simd, factor, row[v], sum[j][v]);
+                }
+            }
+        }
         for j in 0..J {
-            let factor = T::splat(simd, row[j]);
-            for v in 0..V {
-                sum[j][v] = T::mul_add(simd, factor, x[v], sum[j][v]);
+            let sums: &[T] = bytemuck::cast_slice(&sum[j]);
+            let first = j * lanes + v0 * sums.len() / V;
+            for (to, x) in inner[first..first + sums.len()].iter_mut().zip(sums) {
+                *to += x.to_f64();
             }
-        }
-        if MEAN {
-            let factor = T::splat(simd, fibre.mean[i * fibre.mean_stride]);
-            for v in 0..V {
-                mean_sum[v] = T::mul_add(simd, factor, x[v], mean_sum[v]);
-            }
-        }
-    }
-    for j in 0..J {
-        let at = (j0 + j) * out_stride;
-        out[at..at + V].copy_from_slice(&sum[j]);
-    }
-    if MEAN {
-        // A fibre is short; over the whole sample the sum goes on in double precision.
-        let sums: &[T] = bytemuck::cast_slice(&mean_sum);
-        let width = sums.len() / V;
-        for (to, x) in inner[first * width..].iter_mut().zip(sums) {
-            *to += x.to_f64();
         }
     }
 }
@@ -173,86 +214,117 @@ impl<T: Real> WithSimd for ContractMode<'_, T> {
         let x = T::vectors::<S>(x);
         let out = T::vectors_mut::<S>(out);
         let vectors = lanes * size_of::<T>() / size_of::<T::Vector<S>>();
-        let fibre = Fibre { u, n, cols, mean: &[], mean_stride: 0 };
+        let loading = Loading { u, n, cols, from: From::Zero };
+        let place = |o: usize, m: usize| Place {
+            x: (o * n * after + m) * vectors,
+            out: (o * cols * after + m) * vectors,
+            offset: 0,
+        };
         for o in 0..before {
-            for m in 0..after {
-                contract_fibre::<T, S, false>(
-                    simd,
-                    &fibre,
-                    &x[(o * n * after + m) * vectors..],
-                    after * vectors,
-                    &mut out[(o * cols * after + m) * vectors..],
-                    after * vectors,
-                    vectors,
-                    &mut [],
-                );
+            let mut m = 0;
+            while m + FIBRES <= after && FIBRES <= S::REGISTER_COUNT / 16 {
+                let fibres = [place(o, m), place(o, m + 1)];
+                let stride = after * vectors;
+                contract_fibres(simd, loading, fibres, x, stride, out, stride, vectors);
+                m += FIBRES;
+            }
+            for m in m..after {
+                let stride = after * vectors;
+                contract_fibres(simd, loading, [place(o, m)], x, stride, out, stride, vectors);
             }
         }
     }
 }
 
-/// Adds Z_(d) Z_(d)ᵀ, summed over the lanes, to the n × n matrix `sum`; Z is `x[before][n][after][lanes]`.
+/// Rows of either side per tile of a product over the lanes.
+const PRODUCT_TILE: usize = 4;
+
+/// Adds a bᵀ to `sums`, `[rows of a][rows of b]`, where the columns of both are lanes: `a[before][rows][columns]` and
+/// `b[before][rows][columns]`. Each sum stays a vector, one number per lane of the machine, until [`total`] adds them up.
 #[inline(always)]
-pub(crate) fn add_gram<T: Real, S: Simd>(
+pub(crate) fn multiply<T: Real, S: Simd>(
     simd: S,
-    x: &[T],
-    (before, n, after): (usize, usize, usize),
-    lanes: usize,
-    sum: &mut [f64],
+    a: &[T],
+    b: &[T],
+    (before, rows_a, rows_b, columns): (usize, usize, usize, usize),
+    sums: &mut [T::Vector<S>],
 ) {
-    let x = T::vectors::<S>(x);
-    let vectors = after * lanes * size_of::<T>() / size_of::<T::Vector<S>>();
+    let (a, b) = (T::vectors::<S>(a), T::vectors::<S>(b));
+    let vectors = columns * size_of::<T>() / size_of::<T::Vector<S>>();
     let mut i = 0;
-    while i < n {
-        let height = (n - i).min(4);
+    while i < rows_a {
         let mut j = 0;
-        while j <= i {
-            let width = (n - j).min(4);
+        while j < rows_b {
+            let (height, width) = ((rows_a - i).min(PRODUCT_TILE), (rows_b - j).min(PRODUCT_TILE));
+            let at = (i, j, rows_a, rows_b);
             match (height, width) {
-                (4, 4) => gram_tile::<T, S, 4>(simd, x, before, n, vectors, (i, j), (4, 4), sum),
-                at_edge => gram_tile::<T, S, 1>(simd, x, before, n, vectors, (i, j), at_edge, sum),
-            }
-            j += 4;
-        }
-        i += 4;
-    }
-}
-
-/// The part of the lower triangle that begins at (i0, j0) and is `size` large, in B×B tiles.
-#[inline(always)]
-fn gram_tile<T: Real, S: Simd, const B: usize>(
-    simd: S,
-    x: &[T::Vector<S>],
-    before: usize,
-    n: usize,
-    vectors: usize,
-    (i0, j0): (usize, usize),
-    size: (usize, usize),
-    sum: &mut [f64],
-) {
-    let zero = T::splat(simd, T::from_f64(0.0));
-    for i in (i0..i0 + size.0).step_by(B) {
-        for j in (j0..j0 + size.1).step_by(B) {
-            let mut acc = [[zero; B]; B];
-            for o in 0..before {
-                let x = &x[o * n * vectors..(o + 1) * n * vectors];
-                let a: [&[T::Vector<S>]; B] =
-                    std::array::from_fn(|b| &x[(i + b) * vectors..(i + b + 1) * vectors]);
-                let c: [&[T::Vector<S>]; B] =
-                    std::array::from_fn(|b| &x[(j + b) * vectors..(j + b + 1) * vectors]);
-                for v in 0..vectors {
-                    for p in 0..B {
-                        for q in 0..B {
-                            acc[p][q] = T::mul_add(simd, a[p][v], c[q][v], acc[p][q]);
+                (4, 4) => product_tile::<T, S, 4, 4>(simd, a, b, before, vectors, at, sums),
+                (4, 2) => product_tile::<T, S, 4, 2>(simd, a, b, before, vectors, at, sums),
+                (4, _) => {
+                    for j in j..j + width {
+                        let at = (i, j, rows_a, rows_b);
+                        product_tile::<T, S, 4, 1>(simd, a, b, before, vectors, at, sums);
+                    }
+                }
+                _ => {
+                    for i in i..i + height {
+                        for j in j..j + width {
+                            let at = (i, j, rows_a, rows_b);
+                            product_tile::<T, S, 1, 1>(simd, a, b, before, vectors, at, sums);
                         }
                     }
                 }
             }
-            for p in 0..B {
-                for q in 0..B {
-                    sum[(i + p) * n + j + q] += T::sum(simd, acc[p][q]).to_f64();
+            j += width;
+        }
+        i += PRODUCT_TILE;
+    }
+}
+
+/// The sums of rows i0 … i0 + I − 1 of a with rows j0 … j0 + J − 1 of b.
+#[inline(always)]
+fn product_tile<T: Real, S: Simd, const I: usize, const J: usize>(
+    simd: S,
+    a: &[T::Vector<S>],
+    b: &[T::Vector<S>],
+    before: usize,
+    vectors: usize,
+    (i0, j0, rows_a, rows_b): (usize, usize, usize, usize),
+    sums: &mut [T::Vector<S>],
+) {
+    // Plain loops throughout: `array::from_fn` may be compiled apart, without the wide instructions.
+    let zero = T::splat(simd, T::from_f64(0.0));
+    let mut sum = [[zero; J]; I];
+    for i in 0..I {
+        for j in 0..J {
+            sum[i][j] = sums[(i0 + i) * rows_b + j0 + j];
+        }
+    }
+    for o in 0..before {
+        let a = &a[(o * rows_a + i0) * vectors..(o * rows_a + i0 + I) * vectors];
+        let b = &b[(o * rows_b + j0) * vectors..(o * rows_b + j0 + J) * vectors];
+        for v in 0..vectors {
+            for i in 0..I {
+                let x = a[i * vectors + v];
+                for j in 0..J {
+                    sum[i][j] = T::mul_add(simd, x, b[j * vectors + v], sum[i][j]);
                 }
             }
         }
+    }
+    for i in 0..I {
+        for j in 0..J {
+            sums[(i0 + i) * rows_b + j0 + j] = sum[i][j];
+        }
+    }
+}
+
+/// Adds every vector's lanes up, adds that to `out`, and leaves zeros behind.
+#[inline(always)]
+pub(crate) fn total<T: Real, S: Simd>(simd: S, sums: &mut [T::Vector<S>], out: &mut [f64]) {
+    let zero = T::splat(simd, T::from_f64(0.0));
+    for (sum, out) in sums.iter_mut().zip(out) {
+        *out += T::sum(simd, *sum).to_f64();
+        *sum = zero;
     }
 }

@@ -2,9 +2,9 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::block::Packed;
 use super::chunks;
 use super::contract::contract_mode;
+use super::pack::{Packed, Panel};
 use super::simd::{Path, Real};
 use crate::data::{Buffer, Chunk, Element, Samples};
 use crate::error::{Error, Result};
@@ -77,26 +77,27 @@ fn run_in<T: Real, R: Send + Copy>(
             norms[j] += point.to_f64() * point.to_f64();
         }
     }
+    let panel = Panel::whole(size);
     let mut all = Vec::new();
     chunks::fold(
         samples,
         8 * k * chunks::chunk_len(size),
         || {
-            let packed = Packed::<T>::new(size);
+            let packed = Packed::<T>::new([&panel]);
             let products = vec![T::from_f64(0.0); k * packed.lanes];
             (packed, products, Buffer::new())
         },
         |(packed, products, buffer), range| {
             let chunk = samples.stored(range.clone(), buffer)?;
             let scale = samples.scale();
-            let (reference, points, norms) = (&reference[..], &points[..], &norms[..]);
+            let (panel, reference, points, norms) = (&panel, &reference[..], &points[..], &norms[..]);
             let mut out = Vec::new();
             let mut finite = true;
             let take = |distances: &[f64]| {
                 finite &= distances.iter().all(|d| d.is_finite());
                 take(distances, &mut out);
             };
-            path.run(Distances { chunk, scale, reference, points, norms, packed, products, take });
+            path.run(Distances { chunk, scale, panel, reference, points, norms, packed, products, take });
             if !finite {
                 samples.check_finite(range.clone())?;
                 return Err(Error::Overflow { sample: samples.largest(range)? });
@@ -111,6 +112,7 @@ fn run_in<T: Real, R: Send + Copy>(
 struct Distances<'a, T, F> {
     chunk: Chunk<'a>,
     scale: f64,
+    panel: &'a Panel,
     reference: &'a [T],
     points: &'a [T],
     norms: &'a [f64],
@@ -124,13 +126,15 @@ impl<T: Real, F: FnMut(&[f64])> WithSimd for Distances<'_, T, F> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { chunk, scale, reference, points, norms, packed, products, mut take } = self;
+        let Self { chunk, scale, panel, reference, points, norms, packed, products, mut take } = self;
         let (size, k, lanes) = (reference.len(), norms.len(), packed.lanes);
         let count = chunk.len() / size;
         let mut distances = vec![0.0; k];
+        let all: Vec<u32> = (0..count as u32).collect();
         for start in (0..count).step_by(lanes) {
             let end = (start + lanes).min(count);
-            packed.fill(simd, chunk.slice(start * size..end * size), scale, reference);
+            packed.norms.fill(0.0);
+            packed.fill(simd, panel, chunk, &all[start..end], scale, reference);
             contract_mode(simd, &packed.x, (1, size, 1), points, k, lanes, products);
             for lane in 0..end - start {
                 for (j, (distance, norm)) in distances.iter_mut().zip(norms).enumerate() {

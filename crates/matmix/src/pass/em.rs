@@ -2,9 +2,11 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::block::Block;
+use super::block::{Block, Origin, Picked};
 use super::chunks;
+use super::coarse::{Bounds, Coarse};
 use super::plan::{Plan, Precision};
+use super::products::Products;
 use super::simd::{Path, Real};
 use super::statistics::Statistics;
 use crate::data::{Buffer, Chunk, Samples};
@@ -39,17 +41,18 @@ pub(crate) fn em_pass(
 }
 
 fn run<T: Real>(model: &Mixture, samples: &Samples<'_>, mode: usize, path: Path) -> Result<Statistics> {
-    let plan = Plan::<T>::new(model, mode);
+    let (plan, coarse) = Plan::<T>::with_bounds(model, mode);
     let mut total = Statistics::zero(model, mode);
     chunks::fold(
         samples,
         Statistics::bytes(model),
-        || (Scratch::new(&plan), Buffer::new()),
+        || (Scratch::new(&plan, coarse.as_ref()), Buffer::new()),
         |(scratch, buffer), range| {
             let chunk = samples.stored(range.clone(), buffer)?;
             let mut sums = Statistics::zero(model, mode);
             path.run(Accumulate {
                 plan: &plan,
+                coarse: coarse.as_ref(),
                 samples,
                 chunk,
                 first: range.start,
@@ -78,10 +81,11 @@ fn in_double(
     first: usize,
 ) -> Result<Statistics> {
     let plan = Plan::<f64>::new(model, mode);
-    let mut scratch = Scratch::new(&plan);
+    let mut scratch = Scratch::new(&plan, None);
     let mut run = |chunk: Chunk<'_>, first: usize| {
         let mut sums = Statistics::zero(model, mode);
-        path.run(Accumulate { plan: &plan, samples, chunk, first, scratch: &mut scratch, sums: &mut sums });
+        let scratch = &mut scratch;
+        path.run(Accumulate { plan: &plan, coarse: None, samples, chunk, first, scratch, sums: &mut sums });
         sums
     };
     let sums = run(chunk, first);
@@ -97,38 +101,42 @@ fn in_double(
 /// What a thread reuses from chunk to chunk.
 struct Scratch<T> {
     block: Block<T>,
+    /// Which components need not be looked at, where finding out is worth it.
+    bounds: Option<Bounds<T>>,
     /// Σ γ (X − G) per component: one chunk in the working precision, the sum of chunks in double.
-    sums: Vec<T>,
+    means: Vec<T>,
+    /// A, H and S likewise.
+    products: Products<T>,
+    /// Whether a component has been given anything in this chunk.
     touched: Vec<bool>,
-    /// Aᵀ per component, r_d × p_d: of the two orders the one whose inner loop is long.
-    crosses: Vec<f64>,
-    /// Q with the updated mode innermost, `[others][r_d]`.
-    q: Vec<f64>,
-    y: Vec<f64>,
-    /// Z with the updated mode innermost, `[others][p_d]`.
-    z: Vec<f64>,
+    /// γ of one sample, per slot.
     gamma: Vec<f64>,
+    /// γ times the weight of the sample, zero where it is negligible, `[slot][lane]`.
+    shares: Vec<T>,
+    /// The largest ln π_k p(X|k) so far, per lane.
+    largest: Vec<f64>,
 }
 
 impl<T: Real> Scratch<T> {
-    fn new(plan: &Plan<T>) -> Self {
-        let last = plan.steps[plan.steps.len() - 1];
+    fn new(plan: &Plan<T>, coarse: Option<&Coarse<T>>) -> Self {
         let k = plan.components.len();
+        let block = Block::new(plan);
         Self {
-            block: Block::new(plan),
-            sums: vec![T::from_f64(0.0); k * plan.sample_len],
+            means: vec![T::from_f64(0.0); k * plan.sample_len],
+            products: Products::new(plan, block.lanes),
             touched: vec![false; k],
-            crosses: vec![0.0; k * last.cols * last.n],
-            q: vec![0.0; plan.core_len],
-            y: vec![0.0; plan.core_len],
-            z: vec![0.0; last.before * last.n * last.after],
             gamma: vec![0.0; k],
+            shares: vec![T::from_f64(0.0); k * block.lanes],
+            largest: vec![0.0; block.lanes],
+            bounds: coarse.map(Coarse::scratch),
+            block,
         }
     }
 }
 
 struct Accumulate<'a, T> {
     plan: &'a Plan<T>,
+    coarse: Option<&'a Coarse<T>>,
     samples: &'a Samples<'a>,
     chunk: Chunk<'a>,
     first: usize,
@@ -141,41 +149,122 @@ impl<T: Real> WithSimd for Accumulate<'_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { plan, samples, chunk, first, scratch, sums } = self;
+        let Self { plan, coarse, samples, chunk, first, scratch, sums } = self;
         let size = plan.sample_len;
         let count = chunk.len() / size;
-        let lanes = scratch.block.packed.lanes;
+        let lanes = scratch.block.lanes;
+        let scale = samples.scale();
         scratch.touched.fill(false);
+        let mut order: Vec<u32> = (0..count as u32).collect();
+        let all: Vec<usize> = (0..plan.components.len()).collect();
+        let bounded = scratch.find_bounds(simd, plan, coarse, chunk, scale, &all, &mut order);
+        let mut components = all;
         for start in (0..count).step_by(lanes) {
             let end = (start + lanes).min(count);
-            let part = chunk.slice(start * size..end * size);
-            let next = chunk.slice(end * size..(end + lanes).min(count) * size);
-            scratch.block.evaluate(simd, plan, part, next, samples.scale());
-            for lane in 0..end - start {
-                let sample = first + start + lane;
-                let weight = samples.weight(sample);
-                let raw = part.slice(lane * size..(lane + 1) * size);
-                scratch.add_sample(plan, lane, sample, weight, raw, T::from_f64(samples.scale()), sums);
+            let (of, next) = (&order[start..end], &order[end..(end + lanes).min(count)]);
+            let picked = Picked { chunk, scale, of, next };
+            if bounded {
+                scratch.evaluate_some(simd, plan, picked, &mut components);
+            } else {
+                scratch.block.evaluate(simd, plan, Origin::Chunk(picked), &components, 0);
+            }
+            sums.evaluated += (components.len() * of.len()) as u64;
+            scratch.shares[..components.len() * lanes].fill(T::from_f64(0.0));
+            for (lane, &n) in of.iter().enumerate() {
+                let sample = first + n as usize;
+                let raw = chunk.slice(n as usize * size..(n as usize + 1) * size);
+                scratch.add_sample(plan, &components, lane, sample, samples.weight(sample), raw, scale, sums);
+            }
+            for (slot, &k) in components.iter().enumerate() {
+                let gamma = &scratch.shares[slot * lanes..(slot + 1) * lanes];
+                if gamma.iter().any(|&g| g != T::from_f64(0.0)) {
+                    scratch.products.add(simd, plan, &scratch.block, (slot, k), picked, gamma);
+                }
             }
         }
-        scratch.flush(plan, sums);
+        scratch.flush(simd, plan, sums);
     }
 }
 
 impl<T: Real> Scratch<T> {
+    /// Bounds on the densities of all samples of a chunk, and an order of the samples in which neighbours are likely to
+    /// belong to the same component. False if the bounds of the first block would not have saved enough.
+    #[inline(always)]
+    fn find_bounds<S: Simd>(
+        &mut self,
+        simd: S,
+        plan: &Plan<T>,
+        coarse: Option<&Coarse<T>>,
+        chunk: Chunk<'_>,
+        scale: f64,
+        all: &[usize],
+        order: &mut [u32],
+    ) -> bool {
+        let Some((coarse, bounds)) = coarse.zip(self.bounds.as_mut()) else { return false };
+        let lanes = self.block.lanes;
+        bounds.clear();
+        for start in (0..order.len()).step_by(lanes) {
+            let end = (start + lanes).min(order.len());
+            let (of, next) = (&order[start..end], &order[end..(end + lanes).min(order.len())]);
+            let picked = Picked { chunk, scale, of, next };
+            bounds.add(simd, coarse, &plan.reference, picked);
+            if start == 0 {
+                self.block.evaluate(simd, plan, Origin::Chunk(picked), all, 0);
+                find_largest(&self.block, plan, all, &mut self.largest);
+                if !bounds.are_useful(of, &self.largest) {
+                    return false;
+                }
+            }
+        }
+        order.sort_by_key(|&n| bounds.likely(n));
+        true
+    }
+
+    /// Evaluates the components that have the largest bound for some sample of the block, then those that may still
+    /// matter beside them; `components` becomes the list of both.
+    #[inline(always)]
+    fn evaluate_some<S: Simd>(
+        &mut self,
+        simd: S,
+        plan: &Plan<T>,
+        picked: Picked<'_>,
+        components: &mut Vec<usize>,
+    ) {
+        let Some(bounds) = &self.bounds else { unreachable!("bounds were found") };
+        components.clear();
+        components.extend(picked.of.iter().map(|&n| bounds.likely(n)));
+        // The samples are sorted by this.
+        components.dedup();
+        let likely = components.len();
+        self.block.evaluate(simd, plan, Origin::Chunk(picked), components, 0);
+        find_largest(&self.block, plan, components, &mut self.largest);
+        for k in 0..plan.components.len() {
+            let matters = |(&n, &largest): (&u32, &f64)| bounds.may_matter(n, k, largest);
+            if !components[..likely].contains(&k) && picked.of.iter().zip(&self.largest).any(matters) {
+                components.push(k);
+            }
+        }
+        if components.len() > likely {
+            self.block.evaluate(simd, plan, Origin::Chunk(picked), components, likely);
+        }
+    }
+
+    /// Everything about one sample but the products, which are made for all samples of a block together.
     #[inline(always)]
     fn add_sample(
         &mut self,
         plan: &Plan<T>,
+        components: &[usize],
         lane: usize,
         sample: usize,
         weight: f64,
         raw: Chunk<'_>,
-        scale: T,
+        scale: f64,
         sums: &mut Statistics,
     ) {
-        let lanes = self.block.packed.lanes;
-        let (best, log_likelihood) = responsibilities(&self.block, plan, lane, CUTOFF, &mut self.gamma);
+        let lanes = self.block.lanes;
+        let (best, log_likelihood) =
+            responsibilities(&self.block, plan, components, lane, CUTOFF, &mut self.gamma);
         sums.n_samples += 1;
         if weight == 0.0 {
             return;
@@ -184,68 +273,16 @@ impl<T: Real> Scratch<T> {
         sums.log_likelihood += weight * log_likelihood;
         sums.squared_error += weight * self.block.squared_error[best * lanes + lane];
         sums.note_likelihood(log_likelihood, sample);
-        sums.components[best].assigned += 1;
-        for k in 0..plan.components.len() {
-            if self.gamma[k] > NEGLIGIBLE {
-                let gamma = self.gamma[k] * weight;
-                self.add_to_component(plan, k, lane, gamma, sums);
-                self.add_to_mean(plan, k, gamma, raw, scale);
-            }
-        }
-    }
-
-    /// N_k, s_x, A, H and S.
-    #[inline(always)]
-    fn add_to_component(&mut self, plan: &Plan<T>, k: usize, lane: usize, gamma: f64, sums: &mut Statistics) {
-        let lanes = self.block.packed.lanes;
-        let component = &plan.components[k];
-        let to = &mut sums.components[k];
-        to.weight += gamma;
-        to.squared_distance += gamma * self.block.squared_distance[k * lanes + lane];
-
-        let last = plan.steps[plan.steps.len() - 1];
-        let (before, p, after, r) = (last.before, last.n, last.after, last.cols);
-        self.block.y(plan, k, lane, &mut self.y);
-        for o in 0..before {
-            for j in 0..r {
-                for m in 0..after {
-                    let at = (o * r + j) * after + m;
-                    self.q[(o * after + m) * r + j] = self.y[at] * component.density.precision[at];
-                }
-            }
-        }
-        // Z: what went into the last step, less the projection of the mean.
-        let z_len = before * p * after;
-        let z = match plan.steps.len() {
-            1 => &self.block.packed.x[..],
-            t => &self.block.stages[t - 2][k * z_len * lanes..(k + 1) * z_len * lanes],
-        };
-        for o in 0..before {
-            for i in 0..p {
-                for m in 0..after {
-                    let at = (o * p + i) * after + m;
-                    self.z[(o * after + m) * p + i] = z[at * lanes + lane].to_f64() - component.z0[at];
-                }
-            }
-        }
-        let cross = &mut self.crosses[k * r * p..(k + 1) * r * p];
-        let (weighted, gram) = (to.weighted_gram.as_mut_slice(), to.gram.as_mut_slice());
-        for m in 0..before * after {
-            let q = &self.q[m * r..(m + 1) * r];
-            let z = &self.z[m * p..(m + 1) * p];
-            for j in 0..r {
-                let (row, factor) = (&mut cross[j * p..(j + 1) * p], gamma * q[j]);
-                for i in 0..p {
-                    row[i] += factor * z[i];
-                }
-            }
-            let w = component.other_variances[m];
-            for (j, &qj) in q.iter().enumerate() {
-                let (h, s) = (&mut weighted[j * r..(j + 1) * r], &mut gram[j * r..(j + 1) * r]);
-                for (l, &ql) in q.iter().enumerate() {
-                    h[l] += gamma * w * qj * ql;
-                    s[l] += gamma * qj * ql;
-                }
+        sums.components[components[best]].assigned += 1;
+        for (slot, &k) in components.iter().enumerate() {
+            if self.gamma[slot] > NEGLIGIBLE {
+                let gamma = self.gamma[slot] * weight;
+                let to = &mut sums.components[k];
+                to.weight += gamma;
+                to.squared_distance += gamma * self.block.squared_distance[slot * lanes + lane];
+                self.shares[slot * lanes + lane] = T::from_f64(gamma);
+                self.touched[k] = true;
+                self.add_to_mean(plan, k, gamma, raw, T::from_f64(scale));
             }
         }
     }
@@ -253,9 +290,8 @@ impl<T: Real> Scratch<T> {
     /// Σ γ (X − G).
     #[inline(always)]
     fn add_to_mean(&mut self, plan: &Plan<T>, k: usize, gamma: f64, raw: Chunk<'_>, scale: T) {
-        self.touched[k] = true;
         let size = plan.sample_len;
-        let to = &mut self.sums[k * size..(k + 1) * size];
+        let to = &mut self.means[k * size..(k + 1) * size];
         let reference = &plan.reference[..size];
         let gamma = T::from_f64(gamma);
         // Plain loops: an iterator's `for_each` may be compiled apart, without the wide instructions.
@@ -273,47 +309,57 @@ impl<T: Real> Scratch<T> {
         }
     }
 
-    /// Brings Σ γ (X − G) of this chunk to Σ γ (X − M) in double precision, and Aᵀ to A.
+    /// Brings the sums of this chunk to double precision, and Σ γ (X − G) to Σ γ (X − M).
     #[inline(always)]
-    fn flush(&mut self, plan: &Plan<T>, sums: &mut Statistics) {
+    fn flush<S: Simd>(&mut self, simd: S, plan: &Plan<T>, sums: &mut Statistics) {
         let size = plan.sample_len;
         for (k, component) in plan.components.iter().enumerate() {
             if self.touched[k] {
                 let to = &mut sums.components[k];
-                let (weight, from) = (to.weight, &mut self.sums[k * size..(k + 1) * size]);
+                let (weight, from) = (to.weight, &mut self.means[k * size..(k + 1) * size]);
                 for ((to, from), offset) in to.mean_shift.iter_mut().zip(from).zip(&component.offset) {
                     *to = from.to_f64() - weight * offset;
                     *from = T::from_f64(0.0);
                 }
-                let (p, r) = (to.cross.rows(), to.cross.cols());
-                let from = &mut self.crosses[k * r * p..(k + 1) * r * p];
-                for j in 0..r {
-                    for i in 0..p {
-                        to.cross[(i, j)] = from[j * p + i];
-                    }
-                }
-                from.fill(0.0);
+                self.products.flush(simd, plan, k, to);
             }
         }
     }
 }
 
-/// Fills the responsibilities of one lane, those below e^`cutoff` with zero; returns the most probable component and ln p(X).
+/// The largest ln π_k p(X|k) per lane.
+#[inline(always)]
+fn find_largest<T: Real>(block: &Block<T>, plan: &Plan<T>, components: &[usize], largest: &mut [f64]) {
+    largest.fill(f64::NEG_INFINITY);
+    for (slot, &k) in components.iter().enumerate() {
+        let weight = plan.components[k].log_weight;
+        let density = &block.log_density[slot * block.lanes..(slot + 1) * block.lanes];
+        for (largest, density) in largest.iter_mut().zip(density) {
+            let joint = weight + density;
+            *largest = if joint > *largest { joint } else { *largest };
+        }
+    }
+}
+
+/// Fills the responsibilities of one lane, those below e^`cutoff` with zero; returns the slot of the most probable
+/// component and ln p(X).
 #[inline(always)]
 pub(crate) fn responsibilities<T: Real>(
     block: &Block<T>,
     plan: &Plan<T>,
+    components: &[usize],
     lane: usize,
     cutoff: f64,
     gamma: &mut [f64],
 ) -> (usize, f64) {
-    let lanes = block.packed.lanes;
+    let lanes = block.lanes;
+    let gamma = &mut gamma[..components.len()];
     let (mut best, mut largest) = (0, f64::NEG_INFINITY);
-    for (k, component) in plan.components.iter().enumerate() {
-        let joint = component.log_weight + block.log_density[k * lanes + lane];
-        gamma[k] = joint;
+    for (slot, (&k, gamma)) in components.iter().zip(gamma.iter_mut()).enumerate() {
+        let joint = plan.components[k].log_weight + block.log_density[slot * lanes + lane];
+        *gamma = joint;
         if joint > largest {
-            (best, largest) = (k, joint);
+            (best, largest) = (slot, joint);
         }
     }
     let mut sum = 0.0;

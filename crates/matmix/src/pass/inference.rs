@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
-use super::block::Block;
+use super::block::{Block, Origin, Picked};
 use super::chunks;
 use super::em::responsibilities;
 use super::plan::{Plan, Precision, cheapest_last};
@@ -114,18 +114,19 @@ impl<T: Real> WithSimd for Infer<'_, T> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { plan, chunk, scale, cores, block, out } = self;
-        let (size, k, lanes) = (plan.sample_len, plan.components.len(), block.packed.lanes);
+        let (size, k, lanes) = (plan.sample_len, plan.components.len(), block.lanes);
         let count = chunk.len() / size;
         let mut gamma = vec![0.0; k];
-        let mut y = vec![0.0; plan.core_len];
+        let samples: Vec<u32> = (0..count as u32).collect();
+        let all: Vec<usize> = (0..k).collect();
         for start in (0..count).step_by(lanes) {
             let end = (start + lanes).min(count);
-            let part = chunk.slice(start * size..end * size);
-            let next = chunk.slice(end * size..(end + lanes).min(count) * size);
-            block.evaluate(simd, plan, part, next, scale);
+            let (of, next) = (&samples[start..end], &samples[end..(end + lanes).min(count)]);
+            let origin = Origin::Chunk(Picked { chunk, scale, of, next });
+            block.evaluate(simd, plan, origin, &all, 0);
             for lane in 0..end - start {
                 let (best, log_likelihood) =
-                    responsibilities(block, plan, lane, f64::NEG_INFINITY, &mut gamma);
+                    responsibilities(block, plan, &all, lane, f64::NEG_INFINITY, &mut gamma);
                 out.log_likelihood.push(log_likelihood);
                 out.best.push(best);
                 out.squared_error.push(block.squared_error[best * lanes + lane]);
@@ -137,9 +138,9 @@ impl<T: Real> WithSimd for Infer<'_, T> {
                     Cores::All => 0..k,
                 };
                 for k in wanted {
-                    block.y(plan, k, lane, &mut y);
+                    let y = block.y(plan, k).iter().skip(lane).step_by(lanes);
                     let precision = &plan.components[k].density.precision;
-                    out.cores.extend(y.iter().zip(precision).map(|(y, p)| y * p));
+                    out.cores.extend(y.zip(precision).map(|(y, p)| y.to_f64() * p));
                 }
             }
         }

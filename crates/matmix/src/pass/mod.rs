@@ -9,14 +9,16 @@
 //! | [`chunks`] | splitting a set into chunks, running them in parallel, adding in order |
 //! | [`simd`] | the instruction sets and the numbers the kernels run in |
 //! | [`contract`] | the kernel: one mode of a block of samples against a loading matrix |
-//! | [`transpose`] | how samples become lanes |
-//! | [`block`] | a block of samples: packing, contraction, densities |
+//! | [`pack`], [`transpose`] | how samples become lanes |
+//! | [`block`] | a block of samples: contraction and densities |
 //! | [`plan`] | a model made ready for the blocks |
-//! | [`statistics`] | the sums of an EM pass |
+//! | [`coarse`] | which components need not be looked at |
+//! | [`statistics`], [`products`] | the sums of an EM pass, and the small products they are made of |
 //! | [`em`], [`moments`], [`scatter`], [`distances`], [`inference`] | the passes themselves |
 
 pub(crate) mod block;
 pub(crate) mod chunks;
+mod coarse;
 pub(crate) mod contract;
 pub(crate) mod distances;
 pub(crate) mod em;
@@ -24,7 +26,9 @@ pub(crate) mod inference;
 pub(crate) mod moments;
 #[cfg(test)]
 mod oracle;
+pub(crate) mod pack;
 pub(crate) mod plan;
+mod products;
 pub(crate) mod scatter;
 pub(crate) mod simd;
 pub(crate) mod statistics;

@@ -1,8 +1,10 @@
 //! A model made ready for the blocks of one pass: rounded to the working precision, centred on a reference.
 
+use super::coarse::Coarse;
+use super::pack::Panel;
 use super::simd::Real;
 use crate::data::Element;
-use crate::linalg::project;
+use crate::linalg::mode_contraction;
 use crate::model::{Component, Density, Mixture};
 
 /// The precision the samples are contracted in. Parameters, sums and the M-step are always double.
@@ -121,6 +123,8 @@ pub(crate) struct Plan<T> {
     pub(crate) sample_len: usize,
     pub(crate) core_len: usize,
     pub(crate) steps: Vec<Step>,
+    /// How the samples are packed for the first step.
+    pub(crate) panels: Vec<Panel>,
     /// G, subtracted from every sample.
     pub(crate) reference: Vec<T>,
     pub(crate) components: Vec<PlannedComponent<T>>,
@@ -130,16 +134,15 @@ pub(crate) struct Plan<T> {
 pub(crate) struct PlannedComponent<T> {
     /// U^(d), row-major, in the working precision.
     pub(crate) loadings: Vec<Vec<T>>,
-    /// M − G in the working precision.
+    /// M − G in the working precision, in the order of the rows of the panels.
     pub(crate) mean: Vec<T>,
     /// M − G in double precision.
     pub(crate) offset: Vec<f64>,
     /// ‖M − G‖² of the rounded mean.
     pub(crate) mean_norm: f64,
-    /// (M − G) contracted over all modes but the one updated.
-    pub(crate) z0: Vec<f64>,
-    /// (M − G) contracted over all modes.
-    pub(crate) y0: Vec<f64>,
+    /// (M − G) after the first step, with its sign turned: what the contraction of a sample begins with, so that
+    /// everything after it is centred.
+    pub(crate) start: Vec<T>,
     pub(crate) density: Density,
     pub(crate) log_weight: f64,
     /// Π_{e≠d} λ^(e) for the mode that is updated.
@@ -148,17 +151,35 @@ pub(crate) struct PlannedComponent<T> {
 
 impl<T: Real> Plan<T> {
     pub(crate) fn new(model: &Mixture, mode: usize) -> Self {
-        let reference: Vec<T> = reference(model).iter().map(|&g| T::from_f64(g)).collect();
+        Self::around(model, mode, &reference(model))
+    }
+
+    /// The same with bounds that tell which components are hopeless for a sample, where these are worth it.
+    pub(crate) fn with_bounds(model: &Mixture, mode: usize) -> (Self, Option<Coarse<T>>) {
+        let reference = reference(model);
+        // The bounds see the samples less the rounded reference, as the plan does.
+        let rounded: Vec<f64> = reference.iter().map(|&g| T::from_f64(g).to_f64()).collect();
+        (Self::around(model, mode, &reference), Coarse::new(model, &rounded))
+    }
+
+    fn around(model: &Mixture, mode: usize, reference: &[f64]) -> Self {
+        let reference: Vec<T> = reference.iter().map(|&g| T::from_f64(g)).collect();
+        let steps = steps(model.shape(), model.rank(), mode);
+        let first = steps[0];
+        let panels = Panel::all(&first);
         let components = model
             .weights()
             .iter()
             .zip(model.components())
-            .map(|(&weight, component)| plan_component(model.shape(), component, weight, mode, &reference))
+            .map(|(&weight, component)| {
+                plan_component(model.shape(), component, weight, mode, &first, &panels, &reference)
+            })
             .collect();
         Self {
             sample_len: model.sample_len(),
             core_len: model.core_len(),
-            steps: steps(model.shape(), model.rank(), mode),
+            panels,
+            steps,
             reference,
             components,
         }
@@ -170,12 +191,20 @@ fn plan_component<T: Real>(
     component: &Component,
     weight: f64,
     mode: usize,
+    first: &Step,
+    panels: &[Panel],
     reference: &[T],
 ) -> PlannedComponent<T> {
     // The pass sees the rounded mean: with the same rounding in every term, what cancels still cancels.
     let offset: Vec<f64> = component.mean().iter().zip(reference).map(|(m, g)| m - g.to_f64()).collect();
-    let mean: Vec<T> = offset.iter().map(|&m| T::from_f64(m)).collect();
-    let rounded: Vec<f64> = mean.iter().map(|m| m.to_f64()).collect();
+    let rounded: Vec<f64> = offset.iter().map(|&m| T::from_f64(m).to_f64()).collect();
+    let mut mean = vec![T::from_f64(0.0); rounded.len()];
+    for panel in panels {
+        for (element, &row) in panel.runs.iter().flat_map(Clone::clone).zip(&panel.rows) {
+            mean[panel.start + row as usize] = T::from_f64(rounded[element]);
+        }
+    }
+    let start = mode_contraction(&rounded, shape, first.mode, &component.loadings()[first.mode]);
     PlannedComponent {
         loadings: component
             .loadings()
@@ -183,8 +212,7 @@ fn plan_component<T: Real>(
             .map(|u| u.as_slice().iter().map(|&x| T::from_f64(x)).collect())
             .collect(),
         mean_norm: rounded.iter().map(|m| m * m).sum(),
-        z0: project(&rounded, shape, component.loadings(), Some(mode)),
-        y0: project(&rounded, shape, component.loadings(), None),
+        start: start.into_iter().map(|x| T::from_f64(-x)).collect(),
         mean,
         offset,
         density: Density::new(component),

@@ -2,14 +2,14 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::block::Packed;
 use super::chunks;
-use super::contract::{add_gram, contract_mode};
+use super::contract::{contract_mode, multiply, total};
+use super::pack::{Packed, Panel};
 use super::plan::{Step, steps};
 use super::simd::{Path, Real};
 use crate::data::{Buffer, Chunk, Element, Samples};
 use crate::error::{Error, Result};
-use crate::linalg::Matrix;
+use crate::linalg::{Matrix, add_columns_gram, add_rows_gram};
 
 /// Σ w Z Zᵀ with Z = unfold_d((X − M) ×_{e≠d} V^(e)ᵀ), p_d × p_d. Modes whose loadings are `None` are kept whole.
 pub(crate) fn scatter(
@@ -56,6 +56,7 @@ fn run<T: Real>(
                 v.iter().map(|&x| T::from_f64(x)).collect()
             })
             .collect(),
+        panel: Panel::whole(samples.sample_len()),
         reference: mean.iter().map(|&m| T::from_f64(m)).collect(),
         sides: (rank[..mode].iter().product(), n, rank[mode + 1..].iter().product()),
     };
@@ -63,24 +64,15 @@ fn run<T: Real>(
     chunks::fold(
         samples,
         n * n * size_of::<f64>(),
-        || {
-            let packed = Packed::<T>::new(samples.sample_len());
-            let stages: Vec<Vec<T>> =
-                plan.steps.iter().map(|s| vec![T::from_f64(0.0); s.out_len() * packed.lanes]).collect();
-            (packed, stages, Buffer::new())
-        },
-        |(packed, stages, buffer), range| {
-            let chunk = samples.stored(range.clone(), buffer)?;
+        || Scratch::new(&plan),
+        |scratch, range| {
+            let Scratch { buffer, .. } = scratch;
+            let mut buffer = std::mem::take(buffer);
+            let chunk = samples.stored(range.clone(), &mut buffer)?;
             let mut sum = vec![0.0; n * n];
-            path.run(Scatter {
-                plan: &plan,
-                samples,
-                chunk,
-                first: range.start,
-                packed,
-                stages,
-                sum: &mut sum,
-            });
+            let part = Part { plan: &plan, samples, chunk, first: range.start };
+            part.add(path, scratch, &mut sum);
+            scratch.buffer = buffer;
             if (0..n).any(|i| !sum[i * n + i].is_finite()) {
                 samples.check_finite(range.clone())?;
                 return Err(Error::Overflow { sample: samples.largest(range)? });
@@ -97,20 +89,92 @@ fn run<T: Real>(
     Ok(total)
 }
 
+/// Up to this many rows the sums stay in the first- and second-level cache as one number per lane; beyond, a general
+/// matrix product is faster.
+const SMALL: usize = 64;
+
 struct ScatterPlan<T> {
     steps: Vec<Step>,
     loadings: Vec<Vec<T>>,
+    panel: Panel,
     reference: Vec<T>,
     sides: (usize, usize, usize),
 }
 
-struct Scatter<'a, T> {
+/// What a thread reuses from chunk to chunk.
+struct Scratch<T> {
+    packed: Packed<T>,
+    stages: Vec<Vec<T>>,
+    /// Σ Z Zᵀ of a chunk in the working precision: as one number per lane of the machine if it is small.
+    sums: Vec<T>,
+    buffer: Buffer,
+}
+
+impl<T: Real> Scratch<T> {
+    fn new(plan: &ScatterPlan<T>) -> Self {
+        let packed = Packed::<T>::new([&plan.panel]);
+        let zeros = |n: usize| vec![T::from_f64(0.0); n];
+        let stages = plan.steps.iter().map(|s| zeros(s.out_len() * packed.lanes)).collect();
+        let n = plan.sides.1;
+        let sums = zeros(n * n * if n <= SMALL { T::LANES } else { 1 });
+        Self { packed, stages, sums, buffer: Buffer::new() }
+    }
+}
+
+/// A chunk of samples and what is to be done with it.
+#[derive(Clone, Copy)]
+struct Part<'a, T> {
     plan: &'a ScatterPlan<T>,
     samples: &'a Samples<'a>,
     chunk: Chunk<'a>,
     first: usize,
-    packed: &'a mut Packed<T>,
-    stages: &'a mut [Vec<T>],
+}
+
+impl<T: Real> Part<'_, T> {
+    fn add(self, path: Path, scratch: &mut Scratch<T>, sum: &mut [f64]) {
+        let (before, n, after) = self.plan.sides;
+        if n > SMALL && before * after == 1 {
+            // Vectors: the samples are the rows of a matrix as they lie.
+            let rows = self.centred();
+            add_columns_gram(&rows, n, &mut scratch.sums);
+        } else {
+            path.run(Scatter { part: self, scratch, sum: &mut *sum });
+        }
+        if n > SMALL {
+            for (to, from) in sum.iter_mut().zip(&mut scratch.sums) {
+                *to += from.to_f64();
+                *from = T::from_f64(0.0);
+            }
+        }
+    }
+
+    /// The samples less the reference, each times the root of its weight.
+    fn centred(&self) -> Vec<T> {
+        let (size, scale) = (self.plan.reference.len(), T::from_f64(self.samples.scale()));
+        let reference = &self.plan.reference[..];
+        let mut out = vec![T::from_f64(0.0); self.chunk.len()];
+        for (n, row) in out.chunks_exact_mut(size).enumerate() {
+            let root = T::from_f64(self.samples.weight(self.first + n).sqrt());
+            macro_rules! centre {
+                ($x:expr) => {
+                    for (i, x) in $x[n * size..(n + 1) * size].iter().enumerate() {
+                        row[i] = (T::from_f64(f64::from(*x)) * scale - reference[i]) * root;
+                    }
+                };
+            }
+            match self.chunk {
+                Chunk::U8(x) => centre!(x),
+                Chunk::F32(x) => centre!(x),
+                Chunk::F64(x) => centre!(x),
+            }
+        }
+        out
+    }
+}
+
+struct Scatter<'a, T> {
+    part: Part<'a, T>,
+    scratch: &'a mut Scratch<T>,
     sum: &'a mut [f64],
 }
 
@@ -119,12 +183,15 @@ impl<T: Real> WithSimd for Scatter<'_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { plan, samples, chunk, first, packed, stages, sum } = self;
+        let Part { plan, samples, chunk, first } = self.part;
+        let Scratch { packed, stages, sums, .. } = self.scratch;
         let size = plan.reference.len();
         let (count, lanes) = (chunk.len() / size, packed.lanes);
+        let (before, n, after) = plan.sides;
+        let all: Vec<u32> = (0..count as u32).collect();
         for start in (0..count).step_by(lanes) {
             let end = (start + lanes).min(count);
-            packed.fill(simd, chunk.slice(start * size..end * size), samples.scale(), &plan.reference);
+            packed.fill(simd, &plan.panel, chunk, &all[start..end], samples.scale(), &plan.reference);
             if samples.weights().is_some() {
                 // A weight on both sides of Z Zᵀ is its root on Z.
                 for lane in 0..end - start {
@@ -139,7 +206,16 @@ impl<T: Real> WithSimd for Scatter<'_, T> {
                 contract_mode(simd, from, sides, &plan.loadings[step.mode], step.cols, lanes, &mut rest[0]);
             }
             let z = stages.last().unwrap_or(&packed.x);
-            add_gram(simd, z, plan.sides, lanes, sum);
+            if n <= SMALL {
+                multiply(simd, z, z, (before, n, n, after * lanes), T::vectors_mut::<S>(sums));
+            } else {
+                for slab in z.chunks_exact(n * after * lanes) {
+                    add_rows_gram(slab, n, sums);
+                }
+            }
+        }
+        if n <= SMALL {
+            total::<T, S>(simd, T::vectors_mut::<S>(sums), self.sum);
         }
     }
 }

@@ -8,6 +8,7 @@ use std::ops::{Add, Mul, Sub};
 use pulp::{Simd, WithSimd};
 
 use super::transpose::Transpose;
+use crate::linalg::Product;
 
 /// An instruction set a kernel can run on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +75,14 @@ impl Path {
 
 /// A number type the kernels run in: `f32` or `f64`.
 pub(crate) trait Real:
-    Transpose + bytemuck::Pod + Send + Sync + Add<Output = Self> + Mul<Output = Self> + Sub<Output = Self>
+    Transpose
+    + Product
+    + bytemuck::Pod
+    + Send
+    + Sync
+    + Add<Output = Self>
+    + Mul<Output = Self>
+    + Sub<Output = Self>
 {
     /// As many as fit one 64-byte vector; blocks are a multiple of it on every instruction set, so that
     /// the sums do not depend on the width of the machine's vectors.

@@ -13,6 +13,9 @@ pub struct Statistics {
     pub mode: usize,
     /// How many samples were seen.
     pub n_samples: u64,
+    /// How many densities ln p(X_n|k) were evaluated: at most samples × components, less where hopeless components were
+    /// skipped.
+    pub evaluated: u64,
     /// The sum of their weights.
     pub weight: f64,
     /// Σ_n w_n ln p(X_n).
@@ -60,6 +63,7 @@ impl Statistics {
         Self {
             mode,
             n_samples: 0,
+            evaluated: 0,
             weight: 0.0,
             log_likelihood: 0.0,
             squared_error: 0.0,
@@ -76,6 +80,7 @@ impl Statistics {
         assert_eq!(self.mode, other.mode, "sums of the same pass");
         assert_eq!(self.components.len(), other.components.len(), "sums of the same model");
         self.n_samples += other.n_samples;
+        self.evaluated += other.evaluated;
         self.weight += other.weight;
         self.log_likelihood += other.log_likelihood;
         self.squared_error += other.squared_error;

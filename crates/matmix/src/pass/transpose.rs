@@ -4,6 +4,7 @@
 //! time that costs as much as the contraction of a component; a tile in registers costs a tenth of it.
 
 use std::any::TypeId;
+use std::ops::{Add, Mul};
 
 use pulp::Simd;
 
@@ -15,8 +16,14 @@ pub(crate) trait Transpose: Copy {
     /// Rows and columns of a tile: a 32-byte vector of these.
     const TILE: usize;
 
-    /// Writes `tile[r][c]` to `out[c · stride + r]`.
-    fn transpose<S: Simd>(tile: &[[Self; MAX_TILE]; MAX_TILE], out: &mut [Self], stride: usize);
+    /// Writes `tile[r][c]` to `out[rows[c] · stride + r]` and adds its square to `squares[r]`.
+    fn transpose<S: Simd>(
+        tile: &[[Self; MAX_TILE]; MAX_TILE],
+        out: &mut [Self],
+        stride: usize,
+        rows: &[u32],
+        squares: &mut [Self; MAX_TILE],
+    );
 }
 
 /// The AVX instructions, if the kernel that is running was compiled for them.
@@ -32,11 +39,15 @@ fn avx<S: Simd>() -> Option<pulp::x86::V3> {
 }
 
 #[inline(always)]
-fn one_by_one<T: Copy>(tile: &[[T; MAX_TILE]; MAX_TILE], size: usize, out: &mut [T], stride: usize) {
-    for c in 0..size {
-        for r in 0..size {
-            out[c * stride + r] = tile[r][c];
-        }
+fn store<T: Copy + Add<Output = T> + Mul<Output = T>>(
+    row: &[T],
+    out: &mut [T],
+    at: usize,
+    squares: &mut [T; MAX_TILE],
+) {
+    out[at..at + row.len()].copy_from_slice(row);
+    for (square, &x) in squares.iter_mut().zip(row) {
+        *square = *square + x * x;
     }
 }
 
@@ -44,11 +55,18 @@ impl Transpose for f32 {
     const TILE: usize = 8;
 
     #[inline(always)]
-    fn transpose<S: Simd>(tile: &[[f32; MAX_TILE]; MAX_TILE], out: &mut [f32], stride: usize) {
+    fn transpose<S: Simd>(
+        tile: &[[f32; MAX_TILE]; MAX_TILE],
+        out: &mut [f32],
+        stride: usize,
+        rows: &[u32],
+        squares: &mut [f32; MAX_TILE],
+    ) {
+        let at = |c: usize| rows[c] as usize * stride;
         #[cfg(target_arch = "x86_64")]
         if let Some(simd) = avx::<S>() {
             use std::arch::x86_64::__m256;
-            let a: [__m256; 8] = std::array::from_fn(|r| bytemuck::cast(tile[r]));
+            let a: [__m256; 8] = bytemuck::cast(*tile);
             // Pairs, then quadruples within the halves of a vector, then the halves.
             let low = |x, y| simd.avx._mm256_unpacklo_ps(x, y);
             let high = |x, y| simd.avx._mm256_unpackhi_ps(x, y);
@@ -77,12 +95,18 @@ impl Transpose for f32 {
             for i in 0..4 {
                 let d: [f32; 8] = bytemuck::cast(simd.avx._mm256_permute2f128_ps::<0x20>(c[i], c[i + 4]));
                 let e: [f32; 8] = bytemuck::cast(simd.avx._mm256_permute2f128_ps::<0x31>(c[i], c[i + 4]));
-                out[i * stride..i * stride + 8].copy_from_slice(&d);
-                out[(i + 4) * stride..(i + 4) * stride + 8].copy_from_slice(&e);
+                store(&d, out, at(i), squares);
+                store(&e, out, at(i + 4), squares);
             }
             return;
         }
-        one_by_one(tile, Self::TILE, out, stride);
+        for c in 0..Self::TILE {
+            let mut column = [0.0; Self::TILE];
+            for r in 0..Self::TILE {
+                column[r] = tile[r][c];
+            }
+            store(&column, out, at(c), squares);
+        }
     }
 }
 
@@ -90,12 +114,20 @@ impl Transpose for f64 {
     const TILE: usize = 4;
 
     #[inline(always)]
-    fn transpose<S: Simd>(tile: &[[f64; MAX_TILE]; MAX_TILE], out: &mut [f64], stride: usize) {
+    fn transpose<S: Simd>(
+        tile: &[[f64; MAX_TILE]; MAX_TILE],
+        out: &mut [f64],
+        stride: usize,
+        rows: &[u32],
+        squares: &mut [f64; MAX_TILE],
+    ) {
+        let at = |c: usize| rows[c] as usize * stride;
         #[cfg(target_arch = "x86_64")]
         if let Some(simd) = avx::<S>() {
             use std::arch::x86_64::__m256d;
-            let a: [__m256d; 4] =
-                std::array::from_fn(|r| bytemuck::cast([tile[r][0], tile[r][1], tile[r][2], tile[r][3]]));
+            let row =
+                |r: usize| -> __m256d { bytemuck::cast([tile[r][0], tile[r][1], tile[r][2], tile[r][3]]) };
+            let a = [row(0), row(1), row(2), row(3)];
             let b = [
                 simd.avx._mm256_unpacklo_pd(a[0], a[1]),
                 simd.avx._mm256_unpackhi_pd(a[0], a[1]),
@@ -105,11 +137,17 @@ impl Transpose for f64 {
             for i in 0..2 {
                 let d: [f64; 4] = bytemuck::cast(simd.avx._mm256_permute2f128_pd::<0x20>(b[i], b[i + 2]));
                 let e: [f64; 4] = bytemuck::cast(simd.avx._mm256_permute2f128_pd::<0x31>(b[i], b[i + 2]));
-                out[i * stride..i * stride + 4].copy_from_slice(&d);
-                out[(i + 2) * stride..(i + 2) * stride + 4].copy_from_slice(&e);
+                store(&d, out, at(i), squares);
+                store(&e, out, at(i + 2), squares);
             }
             return;
         }
-        one_by_one(tile, Self::TILE, out, stride);
+        for c in 0..Self::TILE {
+            let mut column = [0.0; Self::TILE];
+            for r in 0..Self::TILE {
+                column[r] = tile[r][c];
+            }
+            store(&column, out, at(c), squares);
+        }
     }
 }
