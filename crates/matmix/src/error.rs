@@ -167,6 +167,59 @@ pub enum Error {
         limit: usize,
     },
 
+    /// The sums of a pass over another number of samples than there are.
+    #[error(
+        "statistics of {found} samples came back for a set of {expected}: a part was lost or counted twice"
+    )]
+    LostSamples {
+        /// The number of samples in the set.
+        expected: usize,
+        /// The number of samples in the sums.
+        found: u64,
+    },
+
+    /// Sums that are not those of the pass, or that cannot be added to others.
+    #[error("these sums do not belong here: {problem}")]
+    Sums {
+        /// What they are, and what would be right.
+        problem: String,
+    },
+
+    /// A task that does not fit the samples it is to run over.
+    #[error("this task does not fit the samples: {problem}")]
+    Task {
+        /// What is wrong with it.
+        problem: String,
+    },
+
+    /// Bytes that are no task or no sums.
+    #[error("these bytes are not a readable {what}: {problem}")]
+    Bytes {
+        /// What they should be: "task", "sums".
+        what: &'static str,
+        /// What was found, and what would be right.
+        problem: String,
+    },
+
+    /// A memory budget in which not even one chunk of the samples can be worked on.
+    #[error(
+        "a memory budget of {} is too small: at least {} are needed for two chunks of the samples and the sums of a pass",
+        bytes(*.budget), bytes(*.needed)
+    )]
+    Memory {
+        /// The budget in bytes.
+        budget: u64,
+        /// What would be enough, in bytes.
+        needed: u64,
+    },
+
+    /// Whatever runs the passes (a cluster, say) failed.
+    #[error("a pass could not be run: {problem}")]
+    Engine {
+        /// What it said.
+        problem: String,
+    },
+
     /// The operating system refused.
     #[error("{}: cannot {action}: {message}", .path.display())]
     Io {
@@ -211,6 +264,17 @@ impl Error {
         Error::Format { path: path.to_owned(), format, problem: problem.into() }
     }
 
+    /// The same error about samples whose numbers begin at `first`.
+    pub(crate) fn counted_from(self, first: usize) -> Self {
+        match self {
+            Error::NotFinite { sample, position, value } => {
+                Error::NotFinite { sample: sample + first, position, value }
+            }
+            Error::Overflow { sample } => Error::Overflow { sample: sample + first },
+            other => other,
+        }
+    }
+
     pub(crate) fn data(path: &Path, problem: impl Into<String>) -> Self {
         Error::Data { name: path.display().to_string(), problem: problem.into() }
     }
@@ -220,6 +284,17 @@ impl Error {
 pub fn sides(shape: &[usize]) -> String {
     let sides: Vec<String> = shape.iter().map(usize::to_string).collect();
     if sides.is_empty() { "()".into() } else { sides.join("×") }
+}
+
+/// `64.0 MB`, the way an amount of memory is written everywhere; never less than it is.
+pub fn bytes(bytes: u64) -> String {
+    for (unit, name) in [(1_000_000_000_000, "TB"), (1_000_000_000, "GB"), (1_000_000, "MB"), (1000, "kB")] {
+        if bytes >= unit {
+            let tenths = (u128::from(bytes) * 10).div_ceil(u128::from(unit));
+            return format!("{}.{} {name}", tenths / 10, tenths % 10);
+        }
+    }
+    format!("{bytes} bytes")
 }
 
 #[cfg(test)]
@@ -240,7 +315,8 @@ mod tests {
 
     variants! {
         EmptySet, EmptyShape, DataLength, NotFinite, Overflow, ShapeMismatch, TooManyComponents, RankCount, Rank,
-        Option, Count, Weight, ZeroWeights, Index, Order, Model, UnknownPreset, TooLarge, Io, Format, Data,
+        Option, Count, Weight, ZeroWeights, Index, Order, Model, UnknownPreset, TooLarge, LostSamples, Sums, Task,
+        Bytes, Memory, Engine, Io, Format, Data,
     }
 
     #[test]

@@ -6,7 +6,8 @@ use super::chunks;
 use super::contract::contract_mode;
 use super::pack::{Packed, Panel};
 use super::simd::{Path, Real};
-use crate::data::{Buffer, Chunk, Element, Samples};
+use super::sums::{Group, GroupSums};
+use crate::data::{Chunk, Element, Samples};
 use crate::error::{Error, Result};
 use crate::model::not_negative;
 
@@ -17,15 +18,9 @@ pub(crate) fn nearest(
     reference: &[f64],
     path: Path,
 ) -> Result<Vec<usize>> {
-    run(samples, centres, reference, path, |distances, out| {
-        let mut best = 0;
-        for (j, d) in distances.iter().enumerate() {
-            if *d < distances[best] {
-                best = j;
-            }
-        }
-        out.push(best);
-    })
+    let keep = |_: Chunk<'_>, _: usize, nearest| nearest;
+    let bytes = size_of::<usize>() * chunks::chunk_len(samples.sample_len());
+    run(samples, centres, reference, path, bytes, take_nearest, keep, |all, more| all.extend_from_slice(more))
 }
 
 /// The squared distance of every sample to every one of a few points, N × points.
@@ -35,36 +30,85 @@ pub(crate) fn squared_distances(
     reference: &[f64],
     path: Path,
 ) -> Result<Vec<f64>> {
-    run(samples, points, reference, path, |distances, out| out.extend_from_slice(distances))
+    let take = |distances: &[f64], out: &mut Vec<f64>| out.extend_from_slice(distances);
+    let keep = |_: Chunk<'_>, _: usize, distances| distances;
+    let bytes = size_of::<f64>() * points.len() * chunks::chunk_len(samples.sample_len());
+    run(samples, points, reference, path, bytes, take, keep, |all, more| all.extend_from_slice(more))
 }
 
-/// Hands the squared distances of each sample to `take`, which keeps what it needs of them.
-fn run<R: Send + Copy>(
+/// For every sample the nearest centre; per centre the weight, shift and squared distance of its samples.
+pub(crate) fn groups(
     samples: &Samples<'_>,
     centres: &[Vec<f64>],
     reference: &[f64],
     path: Path,
+) -> Result<GroupSums> {
+    let size = samples.sample_len();
+    let none = Group { weight: 0.0, shift: vec![0.0; size], squared_distance: 0.0 };
+    let sum = |chunk: Chunk<'_>, first: usize, nearest: Vec<usize>| {
+        let n_samples = nearest.len() as u64;
+        let mut sums = GroupSums { n_samples, groups: vec![none.clone(); centres.len()] };
+        for (n, &k) in nearest.iter().enumerate() {
+            let (group, weight) = (&mut sums.groups[k], samples.weight(first + n));
+            group.weight += weight;
+            let mut square = 0.0;
+            for (i, (shift, c)) in group.shift.iter_mut().zip(&centres[k]).enumerate() {
+                let d = chunk.get(n * size + i) * samples.scale() - c;
+                *shift += weight * d;
+                square += d * d;
+            }
+            group.squared_distance += weight * square;
+        }
+        sums
+    };
+    let bytes = size_of::<f64>() * centres.len() * size;
+    run(samples, centres, reference, path, bytes, take_nearest, sum, GroupSums::merge)
+}
+
+fn take_nearest(distances: &[f64], out: &mut Vec<usize>) {
+    let mut best = 0;
+    for (j, d) in distances.iter().enumerate() {
+        if *d < distances[best] {
+            best = j;
+        }
+    }
+    out.push(best);
+}
+
+/// Hands the squared distances of each sample to `take`, which keeps what it needs of them; what was kept of a chunk
+/// goes to `finish` together with the chunk and the number of its first sample, and what comes out of that is added up.
+fn run<R: Send, S: Send>(
+    samples: &Samples<'_>,
+    centres: &[Vec<f64>],
+    reference: &[f64],
+    path: Path,
+    result_bytes: usize,
     take: impl Fn(&[f64], &mut Vec<R>) + Sync + Send,
-) -> Result<Vec<R>> {
+    finish: impl Fn(Chunk<'_>, usize, Vec<R>) -> S + Sync + Send,
+    add: impl Fn(&mut S, &S),
+) -> Result<S> {
     let apart = |c: &Vec<f64>| c.iter().zip(reference).map(|(c, g)| (c - g) * (c - g)).sum::<f64>();
     let apart = centres.iter().map(apart).fold(0.0, f64::max) / samples.sample_len() as f64;
     // Squares that leave the range of single precision, at either end, need double.
     if samples.element() != Element::F64 && (1e-20..=1e20).contains(&apart) {
-        match run_in::<f32, R>(samples, centres, reference, path, &take) {
+        match run_in::<f32, R, S>(samples, centres, reference, path, result_bytes, &take, &finish, &add) {
             Err(Error::Overflow { .. }) => {}
             other => return other,
         }
     }
-    run_in::<f64, R>(samples, centres, reference, path, take)
+    run_in::<f64, R, S>(samples, centres, reference, path, result_bytes, take, finish, add)
 }
 
-fn run_in<T: Real, R: Send + Copy>(
+fn run_in<T: Real, R: Send, S: Send>(
     samples: &Samples<'_>,
     centres: &[Vec<f64>],
     reference: &[f64],
     path: Path,
+    result_bytes: usize,
     take: impl Fn(&[f64], &mut Vec<R>) + Sync + Send,
-) -> Result<Vec<R>> {
+    finish: impl Fn(Chunk<'_>, usize, Vec<R>) -> S + Sync + Send,
+    add: impl Fn(&mut S, &S),
+) -> Result<S> {
     let (size, k) = (samples.sample_len(), centres.len());
     let reference: Vec<T> = reference.iter().map(|&g| T::from_f64(g)).collect();
     // P × K, so that the centres are the columns of a loading matrix.
@@ -78,17 +122,15 @@ fn run_in<T: Real, R: Send + Copy>(
         }
     }
     let panel = Panel::whole(size);
-    let mut all = Vec::new();
-    chunks::fold(
+    chunks::sum(
         samples,
-        8 * k * chunks::chunk_len(size),
+        result_bytes,
         || {
             let packed = Packed::<T>::new([&panel]);
             let products = vec![T::from_f64(0.0); k * packed.lanes];
-            (packed, products, Buffer::new())
+            (packed, products)
         },
-        |(packed, products, buffer), range| {
-            let chunk = samples.stored(range.clone(), buffer)?;
+        |(packed, products), range, chunk| {
             let scale = samples.scale();
             let (panel, reference, points, norms) = (&panel, &reference[..], &points[..], &norms[..]);
             let mut out = Vec::new();
@@ -102,11 +144,10 @@ fn run_in<T: Real, R: Send + Copy>(
                 samples.check_finite(range.clone())?;
                 return Err(Error::Overflow { sample: samples.largest(range)? });
             }
-            Ok(out)
+            Ok(finish(chunk, range.start, out))
         },
-        |part| all.extend(part),
-    )?;
-    Ok(all)
+        add,
+    )
 }
 
 struct Distances<'a, T, F> {
@@ -158,9 +199,8 @@ pub(crate) fn group_means(
     chunks::fold(
         samples,
         k * size * size_of::<f64>(),
-        Buffer::new,
-        |buffer, range| {
-            let chunk = samples.stored(range.clone(), buffer)?;
+        || (),
+        |(), range, chunk| {
             let mut groups = vec![(0.0, vec![0.0; size]); k];
             for n in 0..range.len() {
                 let weight = samples.weight(range.start + n);

@@ -7,6 +7,8 @@
 //! | file | what |
 //! |---|---|
 //! | [`chunks`] | splitting a set into chunks, running them in parallel, adding in order |
+//! | [`ahead`] | loading the chunks of samples that are not in memory |
+//! | [`meter`] | how far a pass has come |
 //! | [`simd`] | the instruction sets and the numbers the kernels run in |
 //! | [`contract`] | the kernel: one mode of a block of samples against a loading matrix |
 //! | [`pack`], [`transpose`] | how samples become lanes |
@@ -14,8 +16,13 @@
 //! | [`plan`] | a model made ready for the blocks |
 //! | [`coarse`] | which components need not be looked at |
 //! | [`statistics`], [`products`] | the sums of an EM pass, and the small products they are made of |
+//! | [`task`] | a pass as a value: everything it needs but the samples |
+//! | [`sums`] | what it finds out: values that add |
+//! | [`wire`] | both as bytes |
+//! | [`tree`] | the order in which the sums of parts are added |
 //! | [`em`], [`moments`], [`scatter`], [`distances`], [`inference`] | the passes themselves |
 
+mod ahead;
 pub(crate) mod block;
 pub(crate) mod chunks;
 mod coarse;
@@ -23,6 +30,7 @@ pub(crate) mod contract;
 pub(crate) mod distances;
 pub(crate) mod em;
 pub(crate) mod inference;
+pub(crate) mod meter;
 pub(crate) mod moments;
 #[cfg(test)]
 mod oracle;
@@ -32,15 +40,25 @@ mod products;
 pub(crate) mod scatter;
 pub(crate) mod simd;
 pub(crate) mod statistics;
+pub(crate) mod sums;
+pub(crate) mod task;
 pub(crate) mod transpose;
+#[cfg(test)]
+mod travel;
+pub mod tree;
+mod wire;
 
 use crate::data::Samples;
 use crate::error::{Error, Result};
 use crate::model::Mixture;
 
+pub use meter::{Meter, Reading};
+pub use moments::MomentSums;
 pub use plan::Precision;
 pub use simd::Path as SimdPath;
 pub use statistics::{ComponentStatistics, Statistics};
+pub use sums::{Group, GroupSums, Rows, ScatterSums, Sums};
+pub use task::Task;
 
 /// One pass of `model` over the samples with the sums that update `mode` (counted from 0).
 ///

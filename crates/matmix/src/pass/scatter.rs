@@ -7,7 +7,7 @@ use super::contract::{contract_mode, multiply, total};
 use super::pack::{Packed, Panel};
 use super::plan::{Step, steps};
 use super::simd::{Path, Real};
-use crate::data::{Buffer, Chunk, Element, Samples};
+use crate::data::{Chunk, Element, Samples};
 use crate::error::{Error, Result};
 use crate::linalg::{Matrix, add_columns_gram, add_rows_gram};
 
@@ -60,27 +60,23 @@ fn run<T: Real>(
         reference: mean.iter().map(|&m| T::from_f64(m)).collect(),
         sides: (rank[..mode].iter().product(), n, rank[mode + 1..].iter().product()),
     };
-    let mut total = Matrix::zeros(n, n);
-    chunks::fold(
+    let total = chunks::sum(
         samples,
         n * n * size_of::<f64>(),
         || Scratch::new(&plan),
-        |scratch, range| {
-            let Scratch { buffer, .. } = scratch;
-            let mut buffer = std::mem::take(buffer);
-            let chunk = samples.stored(range.clone(), &mut buffer)?;
+        |scratch, range, chunk| {
             let mut sum = vec![0.0; n * n];
             let part = Part { plan: &plan, samples, chunk, first: range.start };
             part.add(path, scratch, &mut sum);
-            scratch.buffer = buffer;
             if (0..n).any(|i| !sum[i * n + i].is_finite()) {
                 samples.check_finite(range.clone())?;
                 return Err(Error::Overflow { sample: samples.largest(range)? });
             }
             Ok(sum)
         },
-        |sum| total.as_mut_slice().iter_mut().zip(&sum).for_each(|(t, s)| *t += s),
+        |total, sum| total.iter_mut().zip(sum).for_each(|(t, s)| *t += s),
     )?;
+    let mut total = Matrix::from_vec(n, n, total);
     for i in 0..n {
         for j in 0..i {
             total[(j, i)] = total[(i, j)];
@@ -107,7 +103,6 @@ struct Scratch<T> {
     stages: Vec<Vec<T>>,
     /// Σ Z Zᵀ of a chunk in the working precision: as one number per lane of the machine if it is small.
     sums: Vec<T>,
-    buffer: Buffer,
 }
 
 impl<T: Real> Scratch<T> {
@@ -117,7 +112,7 @@ impl<T: Real> Scratch<T> {
         let stages = plan.steps.iter().map(|s| zeros(s.out_len() * packed.lanes)).collect();
         let n = plan.sides.1;
         let sums = zeros(n * n * if n <= SMALL { T::LANES } else { 1 });
-        Self { packed, stages, sums, buffer: Buffer::new() }
+        Self { packed, stages, sums }
     }
 }
 
