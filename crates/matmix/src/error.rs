@@ -167,6 +167,47 @@ pub enum Error {
         limit: usize,
     },
 
+    /// The sums of a pass over another number of samples than there are.
+    #[error(
+        "statistics of {found} samples came back for a set of {expected}: a part was lost or counted twice"
+    )]
+    LostSamples {
+        /// The number of samples in the set.
+        expected: usize,
+        /// The number of samples in the sums.
+        found: u64,
+    },
+
+    /// Sums that are not those of the pass, or that cannot be added to others.
+    #[error("these sums do not belong here: {problem}")]
+    Sums {
+        /// What they are, and what would be right.
+        problem: String,
+    },
+
+    /// A task that does not fit the samples it is to run over.
+    #[error("this task does not fit the samples: {problem}")]
+    Task {
+        /// What is wrong with it.
+        problem: String,
+    },
+
+    /// Bytes that are no task or no sums.
+    #[error("these bytes are not a readable {what}: {problem}")]
+    Bytes {
+        /// What they should be: "task", "sums".
+        what: &'static str,
+        /// What was found, and what would be right.
+        problem: String,
+    },
+
+    /// Whatever runs the passes (a cluster, say) failed.
+    #[error("a pass could not be run: {problem}")]
+    Engine {
+        /// What it said.
+        problem: String,
+    },
+
     /// The operating system refused.
     #[error("{}: cannot {action}: {message}", .path.display())]
     Io {
@@ -211,6 +252,17 @@ impl Error {
         Error::Format { path: path.to_owned(), format, problem: problem.into() }
     }
 
+    /// The same error about samples whose numbers begin at `first`.
+    pub(crate) fn counted_from(self, first: usize) -> Self {
+        match self {
+            Error::NotFinite { sample, position, value } => {
+                Error::NotFinite { sample: sample + first, position, value }
+            }
+            Error::Overflow { sample } => Error::Overflow { sample: sample + first },
+            other => other,
+        }
+    }
+
     pub(crate) fn data(path: &Path, problem: impl Into<String>) -> Self {
         Error::Data { name: path.display().to_string(), problem: problem.into() }
     }
@@ -240,7 +292,8 @@ mod tests {
 
     variants! {
         EmptySet, EmptyShape, DataLength, NotFinite, Overflow, ShapeMismatch, TooManyComponents, RankCount, Rank,
-        Option, Count, Weight, ZeroWeights, Index, Order, Model, UnknownPreset, TooLarge, Io, Format, Data,
+        Option, Count, Weight, ZeroWeights, Index, Order, Model, UnknownPreset, TooLarge, LostSamples, Sums, Task,
+        Bytes, Engine, Io, Format, Data,
     }
 
     #[test]

@@ -9,11 +9,12 @@ mod planted;
 
 use std::str::FromStr;
 
-use matmix::data::{Labels, npy, open};
-use matmix::pass::statistics;
+use matmix::data::{Element, Labels, npy, open};
+use matmix::pass::{Sums, Task, statistics};
 use matmix::{
-    Algorithm, Checkpoint, Component, Distance, Error, FitOptions, LowRank, LowRankOptions, Matrix, Mixture,
-    Model, ModelFile, Precision, Preset, Reconstruction, Samples, Start, fit, fit_low_rank,
+    Algorithm, Checkpoint, Component, Distance, Engine, Error, FitOptions, LowRank, LowRankOptions, Matrix,
+    Mixture, Model, ModelFile, Precision, Preset, Reconstruction, Samples, Start, fit, fit_low_rank,
+    fit_low_rank_on,
 };
 use planted::{drawn, random_mixture};
 
@@ -432,6 +433,84 @@ fn files_that_are_not_what_they_should_be() {
     std::fs::write(&path, "anything at all").unwrap();
     let error = Samples::from_npy(&path).unwrap_err();
     assert!(error.to_string().starts_with(&format!("{}: not a readable .npy file: ", path.display())));
+}
+
+/// An engine that answers every task with the same sums, or not at all.
+struct Answers(matmix::Result<Sums>);
+
+impl Engine for Answers {
+    fn shape(&self) -> &[usize] {
+        &[2, 3]
+    }
+
+    fn len(&self) -> usize {
+        6
+    }
+
+    fn element(&self) -> Element {
+        Element::F64
+    }
+
+    fn scale(&self) -> f64 {
+        1.0
+    }
+
+    fn weights(&self) -> Option<&[f64]> {
+        None
+    }
+
+    fn run(&self, _: &Task) -> matmix::Result<Sums> {
+        self.0.clone()
+    }
+}
+
+#[test]
+fn engines_that_fail_and_answers_to_another_question() {
+    let ask = |answer| fit_low_rank_on(&Answers(answer), &LowRankOptions::default()).unwrap_err();
+    let failed = Error::Engine { problem: "a worker died".into() };
+    assert_eq!(ask(Err(failed.clone())), failed);
+    says(&failed, "a pass could not be run: a worker died");
+    let rows = |samples: &Samples<'_>, indices: Vec<usize>| Task::Rows { indices }.run(samples, 0).unwrap();
+    let error = ask(Ok(rows(&six(), vec![3])));
+    assert!(matches!(&error, Error::Sums { .. }), "{error:?}");
+    says(&error, "these sums do not belong here: 1 samples were asked for, 1 or others came back");
+    let five = six().select(&[0, 1, 2, 3, 4]).unwrap();
+    let error = ask(Ok(rows(&five, vec![0])));
+    assert_eq!(error, Error::LostSamples { expected: 6, found: 5 });
+    let moments = Task::Moments { origin: vec![0.0; 6] }.run(&six(), 0).unwrap();
+    says(
+        &ask(Ok(moments.clone())),
+        "these sums do not belong here: a rows pass was asked for, a moments pass answered",
+    );
+    let mut sums = rows(&six(), vec![3]);
+    says(
+        &sums.merge(&moments).unwrap_err(),
+        "these sums do not belong here: those of a moments pass cannot be added to those of a rows pass",
+    );
+    says(
+        &sums.merge(&rows(&six(), vec![2, 3])).unwrap_err(),
+        "these sums do not belong here: sample 3 came back twice",
+    );
+}
+
+#[test]
+fn tasks_for_other_samples_and_bytes_that_are_none() {
+    let refused = |task: Task| match task.run(&six(), 0).unwrap_err() {
+        Error::Task { problem } => problem,
+        other => panic!("{other:?}"),
+    };
+    let problem = refused(Task::Moments { origin: vec![0.0; 5] });
+    assert_eq!(problem, "the origin has 5 numbers; samples of 2×3 have 6");
+    assert_eq!(refused(Task::Groups { centres: vec![], reference: vec![0.0; 6] }), "there are no centres");
+    let loadings = vec![None, Some(Matrix::identity(4, 2))];
+    let problem = refused(Task::Scatter { mean: vec![0.0; 6], loadings, mode: 0 });
+    assert_eq!(problem, "the loadings are not for samples of 2×3");
+    let model = random_mixture(1, &[2, 3], &[1, 1], 1);
+    let problem = refused(Task::Em { model, mode: 2, precision: Precision::Auto });
+    assert_eq!(problem, "mode 2 (from 0) of samples of order 2");
+    let error = Task::from_bytes(b"no task").unwrap_err();
+    assert!(matches!(&error, Error::Bytes { what: "task", .. }), "{error:?}");
+    says(&error, "these bytes are not a readable task: they are 7 bytes and end inside the header");
 }
 
 #[test]

@@ -90,7 +90,7 @@ impl<'a> Chunk<'a> {
 }
 
 /// Room for a source that has to copy or decode what it returns; one per thread, reused from chunk to chunk.
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Default, Clone, PartialEq)]
 pub struct Buffer {
     /// Room for bytes.
     pub u8: Vec<u8>,

@@ -82,7 +82,7 @@ impl State {
         };
         let k = fit.options.components;
         let fits =
-            |m: &Mixture| m.shape() == fit.samples.shape() && m.rank() == fit.rank && m.n_components() == k;
+            |m: &Mixture| m.shape() == fit.engine.shape() && m.rank() == fit.rank && m.n_components() == k;
         let whole = model.iter().all(fits) && best.iter().all(|b| fits(&b.0)) && meta.reseeds.len() <= k;
         let begun = model.is_some() != meta.history.log_likelihood.is_empty();
         if !(whole && begun && (best.is_some() || meta.restart == 0)) {
@@ -90,7 +90,7 @@ impl State {
         }
         let mut paper = None;
         if tensors.has("paper.l") {
-            let (shape, rank) = (fit.samples.shape(), &fit.rank);
+            let (shape, rank) = (fit.engine.shape(), &fit.rank);
             let stack = |name: &str, rows: usize, cols: usize| -> Result<Vec<Matrix>> {
                 tensors.get(name, &[Some(k), Some(rows), Some(cols)])?;
                 tensors.matrices(name, k)
@@ -166,9 +166,9 @@ fn identity(fit: &Loop<'_>) -> serde_json::Value {
         }
     };
     serde_json::json!({
-        "samples": fit.samples.len(),
-        "shape": fit.samples.shape(),
-        "weight": fit.samples.total_weight().to_bits(),
+        "samples": fit.engine.len(),
+        "shape": fit.engine.shape(),
+        "weight": fit.engine.total_weight().to_bits(),
         "variance": fit.moments.variance.to_bits(),
         "components": options.components,
         "rank": fit.rank,

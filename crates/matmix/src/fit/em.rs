@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use super::checkpoint::State;
+use super::engine::{self, Engine};
 use super::history::{Event, History, StopReason};
 use super::maximize::{least_weight, maximize};
 use super::options::{Algorithm, FitOptions, Start, StopRule};
@@ -11,9 +12,7 @@ use super::{paper, reseed, start};
 use crate::data::{Element, Samples};
 use crate::error::{Error, Result};
 use crate::model::Mixture;
-use crate::pass::em::em_pass;
-use crate::pass::moments::{Moments, moments};
-use crate::pass::simd::Path;
+use crate::pass::moments::Moments;
 use crate::pass::{Precision, Statistics};
 
 /// A fitted mixture and how it came about.
@@ -88,8 +87,13 @@ pub fn fit(samples: &Samples<'_>, options: &FitOptions) -> Result<Fit> {
 
 /// Fits a mixture and calls `observer` after every iteration.
 pub fn fit_with(samples: &Samples<'_>, options: &FitOptions, observer: &mut Observer<'_>) -> Result<Fit> {
-    options.validate(samples)?;
-    with_threads(options.threads, || Loop::new(samples, options)?.run(observer))?
+    fit_on(samples, options, observer)
+}
+
+/// Fits a mixture to whatever samples the engine holds and calls `observer` after every iteration.
+pub fn fit_on(engine: &dyn Engine, options: &FitOptions, observer: &mut Observer<'_>) -> Result<Fit> {
+    options.validate(engine)?;
+    with_threads(options.threads, || Loop::new(engine, options)?.run(observer))?
 }
 
 /// Runs `work` on a pool of so many threads, or where it is.
@@ -125,7 +129,7 @@ pub(super) struct Evaluated {
 }
 
 pub(super) struct Loop<'a> {
-    pub(super) samples: &'a Samples<'a>,
+    pub(super) engine: &'a dyn Engine,
     pub(super) options: &'a FitOptions,
     pub(super) rank: Vec<usize>,
     pub(super) moments: Moments,
@@ -136,18 +140,18 @@ pub(super) struct Loop<'a> {
 }
 
 impl<'a> Loop<'a> {
-    fn new(samples: &'a Samples<'a>, options: &'a FitOptions) -> Result<Self> {
+    fn new(engine: &'a dyn Engine, options: &'a FitOptions) -> Result<Self> {
         let started = Instant::now();
-        let moments = moments(samples)?;
-        let floor = noise_floor(&moments, samples.element(), options.noise_floor);
+        let moments = engine::moments(engine)?;
+        let floor = noise_floor(&moments, engine.element(), options.noise_floor);
         if !floor.is_finite() {
             // Equal samples have no variance, however large they are; their squares still have to be numbers.
             return Err(Error::Overflow { sample: 0 });
         }
-        let rank = options.rank_for(samples.shape())?;
+        let rank = options.rank_for(engine.shape())?;
         // Weights that sum to 1, say, are as many samples as before; a weight of 2 is two samples.
-        let unit = (samples.total_weight() / samples.n_effective() as f64).min(1.0);
-        Ok(Self { samples, options, rank, moments, floor, unit, started })
+        let unit = (engine.total_weight() / engine.n_effective() as f64).min(1.0);
+        Ok(Self { engine, options, rank, moments, floor, unit, started })
     }
 
     fn run(&self, observer: &mut Observer<'_>) -> Result<Fit> {
@@ -189,7 +193,10 @@ impl<'a> Loop<'a> {
             (model, now) = match self.options.algorithm {
                 Algorithm::Exact => self.iterate(model, now)?,
                 Algorithm::Paper => {
-                    let model = paper::iterate(self.samples, &model, self.floor, &mut state.paper)?;
+                    let Some(samples) = self.engine.local() else {
+                        return Err(super::options::paper_is_local());
+                    };
+                    let model = paper::iterate(samples, &model, self.floor, &mut state.paper)?;
                     let now = self.evaluate(&model)?;
                     (model, now)
                 }
@@ -219,10 +226,10 @@ impl<'a> Loop<'a> {
 
     fn start(&self, restart: usize) -> Result<Mixture> {
         let mut rng = start::stream(self.options.seed, restart);
-        let (samples, k) = (self.samples, self.options.components);
+        let (engine, k) = (self.engine, self.options.components);
         match &self.options.start {
-            Start::KMeans => start::k_means(samples, k, &self.rank, self.floor, &self.moments, &mut rng),
-            Start::Random => start::random(samples, k, &self.rank, &mut rng),
+            Start::KMeans => start::k_means(engine, k, &self.rank, self.floor, &self.moments, &mut rng),
+            Start::Random => start::random(engine, k, &self.rank, &mut rng),
             Start::Model(model) => Ok((**model).clone()),
         }
     }
@@ -231,7 +238,7 @@ impl<'a> Loop<'a> {
     /// evaluation of the model the cycle begins with.
     pub(super) fn iterate(&self, mut model: Mixture, now: Evaluated) -> Result<(Mixture, Evaluated)> {
         let mut sums = now.sums;
-        for mode in 0..self.samples.order() {
+        for mode in 0..self.engine.order() {
             let sums = match sums.take() {
                 Some(sums) => sums,
                 None => self.pass(&model, mode)?,
@@ -243,7 +250,7 @@ impl<'a> Loop<'a> {
     }
 
     fn pass(&self, model: &Mixture, mode: usize) -> Result<Statistics> {
-        em_pass(model, self.samples, mode, self.precision(), Path::best())
+        engine::em(self.engine, model, mode, self.precision())
     }
 
     fn precision(&self) -> Precision {

@@ -1,16 +1,19 @@
 //! Fitting `LowRank`: exact eigenvectors for order 1, alternating ones for higher orders.
 
+use std::borrow::Cow;
+
+use super::engine::{self, Engine};
 use super::history::StopReason;
 use crate::data::Samples;
 use crate::error::{Error, Result};
 use crate::linalg::{Matrix, leading_eigen};
 use crate::model::{LowRank, ranks_for};
-use crate::pass::moments::moments;
-use crate::pass::scatter::scatter;
-use crate::pass::simd::Path;
 
 /// Up to this size a symmetric matrix is decomposed whole.
 const DENSE_LIMIT: usize = 16_384;
+
+/// Up to so many bytes samples are fetched from elsewhere, all of them.
+const FETCH_LIMIT: usize = 64 << 20;
 
 /// The options of a low-rank fit.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,6 +52,11 @@ pub struct LowRankFit {
 /// Order 1 is solved exactly (PCA). Higher orders alternate: for one mode after the other, the leading eigenvectors
 /// of its scatter given the loadings of the others, from the leading eigenvectors of the whole scatter.
 pub fn fit_low_rank(samples: &Samples<'_>, options: &LowRankOptions) -> Result<LowRankFit> {
+    fit_low_rank_on(samples, options)
+}
+
+/// Fits orthonormal loadings to whatever samples the engine holds.
+pub fn fit_low_rank_on(samples: &dyn Engine, options: &LowRankOptions) -> Result<LowRankFit> {
     let rank = if options.rank.is_empty() {
         samples.shape().iter().map(|&p| p.min(4)).collect()
     } else {
@@ -61,8 +69,8 @@ pub fn fit_low_rank(samples: &Samples<'_>, options: &LowRankOptions) -> Result<L
     super::em::with_threads(options.threads, || fit(samples, &rank, options))?
 }
 
-fn fit(samples: &Samples<'_>, rank: &[usize], options: &LowRankOptions) -> Result<LowRankFit> {
-    let moments = moments(samples)?;
+fn fit(samples: &dyn Engine, rank: &[usize], options: &LowRankOptions) -> Result<LowRankFit> {
+    let moments = engine::moments(samples)?;
     let (mean, total) = if options.centred {
         (moments.mean, moments.variance)
     } else {
@@ -72,7 +80,7 @@ fn fit(samples: &Samples<'_>, rank: &[usize], options: &LowRankOptions) -> Resul
     let mut reconstruction_error = Vec::new();
     let mut note = |captured: f64| reconstruction_error.push((total - captured).max(0.0).sqrt());
     let Loadings { loadings, variances, converged } =
-        alternate(samples, rank, &mean, options.max_iter, options.tol * total, Path::best(), &mut note)?;
+        alternate(samples, rank, &mean, options.max_iter, options.tol * total, &mut note)?;
     let model = LowRank::new(samples.shape(), mean, loadings)?.with_variance(variances, total);
     let stop = if converged { StopReason::Converged } else { StopReason::MaxIterations };
     Ok(LowRankFit { model, reconstruction_error, stop })
@@ -89,12 +97,11 @@ pub(super) struct Loadings {
 /// Alternates over the modes until the captured variance changes by no more than `tol`; tells `note` what is captured
 /// after each alternation.
 pub(super) fn alternate(
-    samples: &Samples<'_>,
+    samples: &dyn Engine,
     rank: &[usize],
     mean: &[f64],
     max_iter: usize,
     tol: f64,
-    path: Path,
     note: &mut dyn FnMut(f64),
 ) -> Result<Loadings> {
     let shape = samples.shape();
@@ -105,13 +112,14 @@ pub(super) fn alternate(
     let mut loadings: Vec<Option<Matrix>> = vec![None; order];
     let mut variances = vec![Vec::new(); order];
     let solve = |loadings: &[Option<Matrix>], d: usize| -> Result<(Matrix, Vec<f64>)> {
-        let (vectors, values) = if order == 1 && samples.n_effective() <= shape[0] {
-            eigen_from_samples(samples, mean, rank[0])?
+        let all = if order == 1 && samples.n_effective() <= shape[0] { all_rows(samples)? } else { None };
+        let (vectors, values) = if let Some(all) = all {
+            eigen_from_samples(&all, mean, rank[0])?
         } else {
             if shape[d] > DENSE_LIMIT {
                 return Err(Error::TooLarge { size: shape[d], limit: DENSE_LIMIT });
             }
-            let scatter = scatter(samples, mean, loadings, d, path)?;
+            let scatter = engine::scatter(samples, mean, loadings, d)?;
             let eigen = leading_eigen(&scatter, rank[d]).ok_or(Error::Overflow { sample: 0 })?;
             (eigen.vectors, eigen.values)
         };
@@ -159,13 +167,25 @@ pub(super) fn alternate(
     }
     for d in 0..order {
         if loadings[d].is_none() {
-            let scatter = scatter(samples, mean, &loadings, d, path)?;
+            let scatter = engine::scatter(samples, mean, &loadings, d)?;
             variances[d] = (0..shape[d]).map(|i| scatter[(i, i)] / weight).collect();
         }
     }
     let loadings =
         loadings.into_iter().zip(shape).map(|(v, &p)| v.unwrap_or_else(|| Matrix::identity(p, p))).collect();
     Ok(Loadings { loadings, variances, converged })
+}
+
+/// All samples, where they can be read or are few enough to be fetched.
+fn all_rows<'a>(samples: &'a dyn Engine) -> Result<Option<Cow<'a, Samples<'a>>>> {
+    if let Some(samples) = samples.local() {
+        return Ok(Some(Cow::Borrowed(samples)));
+    }
+    if samples.n_effective() * samples.sample_len() * size_of::<f64>() > FETCH_LIMIT {
+        return Ok(None);
+    }
+    let counts = (0..samples.len()).filter(|&n| samples.weight(n) > 0.0).collect();
+    Ok(Some(Cow::Owned(engine::rows(samples, counts)?)))
 }
 
 /// Fewer samples than elements: the eigenvectors of X Xᵀ (N × N) lead to those of XᵀX (P × P).

@@ -2,6 +2,7 @@
 
 mod checkpoint;
 mod em;
+mod engine;
 mod history;
 mod low_rank;
 mod maximize;
@@ -12,8 +13,9 @@ mod reseed;
 mod start;
 
 pub use checkpoint::Checkpoint;
-pub use em::{Fit, Observer, Progress, fit, fit_with};
+pub use em::{Fit, Observer, Progress, fit, fit_on, fit_with};
+pub use engine::Engine;
 pub use history::{Event, History, StopReason};
-pub use low_rank::{LowRankFit, LowRankOptions, fit_low_rank};
+pub use low_rank::{LowRankFit, LowRankOptions, fit_low_rank, fit_low_rank_on};
 pub use online::OnlineFit;
 pub use options::{Algorithm, FitOptions, Start, StopRule};

@@ -11,6 +11,7 @@
 //! Approximate by nature: where it ends depends on the order of the batches, and a full fit that begins there is better.
 
 use super::em::{fit, noise_floor, with_threads};
+use super::engine;
 use super::maximize::maximize;
 use super::options::{Algorithm, FitOptions};
 use crate::data::Samples;
@@ -18,7 +19,6 @@ use crate::error::{Error, Result};
 use crate::linalg::Matrix;
 use crate::model::{Component, Mixture};
 use crate::pass::em::em_pass;
-use crate::pass::moments::moments;
 use crate::pass::simd::Path;
 use crate::pass::{ComponentStatistics, Statistics};
 
@@ -103,7 +103,7 @@ fn only_exact(options: &FitOptions) -> Result<()> {
 
 /// The model after a step of length `eta` on a batch, and the mean log-likelihood of the batch before it.
 fn step(model: &Mixture, samples: &Samples<'_>, eta: f64, options: &FitOptions) -> Result<(Mixture, f64)> {
-    let moments = moments(samples)?;
+    let moments = engine::moments(samples)?;
     let floor = noise_floor(&moments, samples.element(), options.noise_floor);
     if !floor.is_finite() {
         return Err(Error::Overflow { sample: 0 });

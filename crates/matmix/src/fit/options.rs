@@ -1,7 +1,7 @@
 //! What a user can choose about a fit.
 
 use super::checkpoint::Checkpoint;
-use crate::data::Samples;
+use super::engine::Engine;
 use crate::error::{Error, Result};
 use crate::model::{Mixture, ranks_for};
 use crate::pass::Precision;
@@ -99,7 +99,7 @@ impl FitOptions {
     }
 
     /// Checks the options, by themselves and against the samples.
-    pub fn validate(&self, samples: &Samples<'_>) -> Result<()> {
+    pub fn validate(&self, samples: &dyn Engine) -> Result<()> {
         let out_of_range = |option, value: String, expected| Err(Error::Option { option, value, expected });
         if self.components == 0 {
             return out_of_range("components", "0".into(), "at least 1");
@@ -129,6 +129,9 @@ impl FitOptions {
         if self.algorithm == Algorithm::Paper && samples.order() != 2 {
             return Err(Error::Order { what: "the paper's algorithm", expected: 2, found: samples.order() });
         }
+        if self.algorithm == Algorithm::Paper && samples.local().is_none() {
+            return Err(paper_is_local());
+        }
         if let Start::Model(model) = &self.start {
             if model.shape() != samples.shape() {
                 return Err(Error::ShapeMismatch {
@@ -151,4 +154,10 @@ impl FitOptions {
         }
         Ok(())
     }
+}
+
+/// The paper's algorithm is not made of passes.
+pub(super) fn paper_is_local() -> Error {
+    let expected = "`exact` for samples that this process cannot read";
+    Error::Option { option: "algorithm", value: "`paper`".into(), expected }
 }

@@ -6,6 +6,7 @@
 //! better place twice is left where it is and reported.
 
 use super::em::{Evaluated, Loop};
+use super::engine;
 use super::history::{Event, History};
 use super::maximize::least_weight;
 use crate::error::Result;
@@ -25,7 +26,7 @@ pub(super) fn revive(
     tries: &mut [usize],
     history: &mut History,
 ) -> Result<(Mixture, Evaluated)> {
-    let least = (least_weight(&fit.rank) * fit.unit).min(0.5 * fit.samples.total_weight());
+    let least = (least_weight(&fit.rank) * fit.unit).min(0.5 * fit.engine.total_weight());
     let dying = (0..model.n_components())
         .filter(|&k| now.weights[k] < least && tries[k] < TRIES)
         .min_by(|&a, &b| now.weights[a].total_cmp(&now.weights[b]));
@@ -50,7 +51,7 @@ pub(super) fn revive(
 
 /// The model with component `k` at a sample, shaped like the component that explains that sample best.
 fn moved(fit: &Loop<'_>, model: &Mixture, k: usize, sample: usize, rival: bool) -> Result<Mixture> {
-    let alone = fit.samples.clone().select(&[sample])?;
+    let alone = engine::rows(fit.engine, vec![sample])?;
     let best = model.assign(&alone)?[0];
     let best = if best == k { heaviest(model, k) } else { best };
     let like = &model.components()[best];
@@ -61,7 +62,7 @@ fn moved(fit: &Loop<'_>, model: &Mixture, k: usize, sample: usize, rival: bool) 
     weights[k] = 0.0;
     let rest: f64 = weights.iter().sum();
     let share =
-        if rival { 0.5 * weights[best] / rest } else { 1.0 / (fit.samples.n_effective() as f64 + 1.0) };
+        if rival { 0.5 * weights[best] / rest } else { 1.0 / (fit.engine.n_effective() as f64 + 1.0) };
     if rival {
         weights[best] *= 0.5;
     }

@@ -1,22 +1,33 @@
 //! Where a fit begins.
 
+use std::borrow::Cow;
+
 use rand::seq::index::sample as distinct;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
 
+use super::engine::{self, Engine};
 use super::low_rank::{Loadings, alternate};
 use crate::data::Samples;
 use crate::error::Result;
 use crate::linalg::Matrix;
 use crate::model::{Component, Mixture};
+use crate::pass::Group;
 use crate::pass::distances::{group_means, nearest, squared_distances};
-use crate::pass::moments::{Moments, moments};
+use crate::pass::moments::Moments;
 use crate::pass::simd::Path;
 
 /// Lloyd steps after k-means++: a start, not a clustering. On digits (50 seeds) ten of them lead to the same mean
 /// log-likelihood as one, and each costs a pass over the data.
 const LLOYD_STEPS: usize = 1;
+
+/// The clusters of a start are sought in so many samples, or in so many per component if that is more; but in no
+/// more bytes than these, unless there would be too few samples for the components.
+const SUBSET_LEAST: usize = 2048;
+const SUBSET_PER_COMPONENT: usize = 128;
+const SUBSET_BYTES: usize = 64 << 20;
+const SUBSET_FEWEST: usize = 4;
 
 /// Alternations of `LowRank` per cluster.
 const LOW_RANK_ITERATIONS: usize = 2;
@@ -30,39 +41,75 @@ pub(super) fn stream(seed: u64, restart: usize) -> ChaCha8Rng {
 
 /// The paper's start: π = 1/K, K distinct samples as means, standard normal loadings, σ² = 1.
 pub(super) fn random(
-    samples: &Samples<'_>,
+    engine: &dyn Engine,
     components: usize,
     rank: &[usize],
     rng: &mut ChaCha8Rng,
 ) -> Result<Mixture> {
-    let candidates: Vec<usize> = (0..samples.len()).filter(|&n| samples.weight(n) > 0.0).collect();
-    let chosen = distinct(rng, candidates.len(), components);
+    let chosen = draw_distinct(engine, components, rng);
+    let samples = engine::rows(engine, chosen.clone())?;
+    let mut sorted = chosen.clone();
+    sorted.sort_unstable();
+    let shape = engine.shape();
     let mut parts = Vec::with_capacity(components);
-    for c in chosen {
-        let n = candidates[c];
-        samples.check_finite(n..n + 1)?;
-        let loadings = samples
-            .shape()
+    for n in chosen {
+        let at = sorted.partition_point(|&m| m < n);
+        let loadings = shape
             .iter()
             .zip(rank)
             .map(|(&p, &r)| Matrix::from_fn(p, r, |_, _| rng.sample(StandardNormal)))
             .collect();
-        parts.push(Component::new(samples.shape(), samples.to_f64(n..n + 1)?, loadings, 1.0)?);
+        parts.push(Component::new(shape, samples.to_f64(at..at + 1)?, loadings, 1.0)?);
     }
-    Mixture::new(samples.shape(), vec![1.0 / components as f64; components], parts)
+    Mixture::new(shape, vec![1.0 / components as f64; components], parts)
+}
+
+/// So many different samples of positive weight.
+fn draw_distinct(engine: &dyn Engine, count: usize, rng: &mut ChaCha8Rng) -> Vec<usize> {
+    let Some(weights) = engine.weights() else {
+        return distinct(rng, engine.len(), count).into_vec();
+    };
+    let candidates: Vec<usize> = (0..weights.len()).filter(|&n| weights[n] > 0.0).collect();
+    distinct(rng, candidates.len(), count).iter().map(|c| candidates[c]).collect()
+}
+
+/// How many samples the clusters are sought in.
+fn subset_len(engine: &dyn Engine, components: usize) -> usize {
+    let wanted = SUBSET_LEAST.max(SUBSET_PER_COMPONENT * components);
+    let affordable = SUBSET_BYTES / (engine.sample_len() * engine.element().size()).max(1);
+    wanted.min(affordable.max(SUBSET_FEWEST * components))
 }
 
 /// k-means++ and a few Lloyd steps, then `LowRank` in every cluster.
+///
+/// Clusters and loadings are found in a subset of bounded size, so that a start costs no more than a few passes over a
+/// large set; what clusters there are in the whole set is then one pass. A small set is its own subset.
 pub(super) fn k_means(
-    samples: &Samples<'_>,
+    engine: &dyn Engine,
     components: usize,
     rank: &[usize],
     floor: f64,
     moments: &Moments,
     rng: &mut ChaCha8Rng,
 ) -> Result<Mixture> {
-    let groups = cluster(samples, components, &moments.mean, rng)?;
-    let shape = samples.shape();
+    let subset_len = subset_len(engine, components);
+    let whole = engine.len() <= subset_len;
+    let samples = match engine.local().filter(|_| whole) {
+        Some(samples) => Cow::Borrowed(samples),
+        None if whole => Cow::Owned(engine::rows(engine, (0..engine.len()).collect())?),
+        None => {
+            let count = subset_len.min(engine.n_effective());
+            Cow::Owned(engine::rows(engine, draw_distinct(engine, count, rng))?)
+        }
+    };
+    let samples = &*samples;
+    let (centres, groups) = cluster(samples, components, &moments.mean, rng)?;
+    let known = match whole {
+        true => None,
+        // One cluster is the whole set.
+        false if components == 1 => Some(vec![(engine.total_weight(), moments.clone())]),
+        false => Some(clusters(engine, centres, &moments.mean)?),
+    };
     let mut members = vec![Vec::new(); components];
     for (n, &k) in groups.iter().enumerate() {
         if samples.weight(n) > 0.0 {
@@ -74,37 +121,68 @@ pub(super) fn k_means(
     let least = super::maximize::least_weight(rank).ceil() as usize + 1;
     let mut weights = Vec::with_capacity(components);
     let mut parts = Vec::with_capacity(components);
-    for members in &members {
-        let weight: f64 = members.iter().map(|&n| samples.weight(n)).sum();
-        weights.push(weight.max(1e-3 * samples.total_weight() / components as f64));
+    for (k, members) in members.iter().enumerate() {
+        let known = known.as_ref().map(|known| &known[k]).filter(|(weight, _)| *weight > 0.0);
+        let weight = match known {
+            Some((weight, _)) => *weight,
+            None => members.iter().map(|&n| samples.weight(n)).sum(),
+        };
+        weights.push(weight.max(1e-3 * engine.total_weight() / components as f64));
         if members.len() >= least {
             let cluster = samples.clone().select(members)?;
-            let moments = self::moments(&cluster)?;
-            parts.push(local(&cluster, rank, floor, &moments)?);
+            let seen = engine::moments(&cluster)?;
+            let moments = known.map_or(&seen, |(_, moments)| moments);
+            parts.push(local(&cluster, rank, floor, &seen, moments)?);
         } else {
             if borrowed.is_none() {
-                borrowed = Some(local(samples, rank, floor, moments)?);
+                let seen = if whole { moments.clone() } else { engine::moments(samples)? };
+                borrowed = Some(local(samples, rank, floor, &seen, moments)?);
             }
-            let Some(whole) = &borrowed else { unreachable!("just filled") };
-            let mean = match members.first() {
-                Some(&n) => samples.to_f64(n..n + 1)?,
+            let Some(like) = &borrowed else { unreachable!("just filled") };
+            let mean = match (known, members.first()) {
+                (Some((_, moments)), _) => moments.mean.clone(),
+                (None, Some(&n)) => samples.to_f64(n..n + 1)?,
                 // More centres than distinct samples: any sample that counts will do.
-                None => {
+                (None, None) => {
                     let counts = (0..samples.len()).find(|&n| samples.weight(n) > 0.0).unwrap_or(0);
                     samples.to_f64(counts..counts + 1)?
                 }
             };
-            parts.push(Component::new(shape, mean, whole.loadings().to_vec(), whole.noise_variance())?);
+            let (loadings, noise) = (like.loadings().to_vec(), like.noise_variance());
+            parts.push(Component::new(engine.shape(), mean, loadings, noise)?);
         }
     }
-    Mixture::new(shape, weights, parts)
+    Mixture::new(engine.shape(), weights, parts)
+}
+
+/// Weight, mean and variance of the samples nearest to each centre: one pass over all of them.
+fn clusters(engine: &dyn Engine, centres: Vec<Vec<f64>>, reference: &[f64]) -> Result<Vec<(f64, Moments)>> {
+    let sums = engine::groups(engine, centres.clone(), reference)?;
+    let moments = |(group, centre): (&Group, Vec<f64>)| {
+        let shift: Vec<f64> = group.shift.iter().map(|s| s / group.weight).collect();
+        let shift_norm: f64 = shift.iter().map(|s| s * s).sum();
+        let mean = centre.iter().zip(&shift).map(|(c, s)| c + s).collect();
+        let variance = (group.squared_distance / group.weight - shift_norm).max(0.0);
+        (group.weight, Moments { mean, variance })
+    };
+    Ok(sums.groups.iter().zip(centres).map(moments).collect())
 }
 
 /// One component from a cluster: `LowRank` loadings, scaled so that the variances of the cores and of the rest are
-/// those of the cluster.
-fn local(cluster: &Samples<'_>, rank: &[usize], floor: f64, moments: &Moments) -> Result<Component> {
-    let Loadings { loadings, variances, .. } =
-        alternate(cluster, rank, &moments.mean, LOW_RANK_ITERATIONS, 0.0, Path::best(), &mut |_| ())?;
+/// those of the cluster. `seen` are the moments of these samples, `moments` those of all that they stand for.
+fn local(
+    cluster: &Samples<'_>,
+    rank: &[usize],
+    floor: f64,
+    seen: &Moments,
+    moments: &Moments,
+) -> Result<Component> {
+    let Loadings { loadings, mut variances, .. } =
+        alternate(cluster, rank, &seen.mean, LOW_RANK_ITERATIONS, 0.0, &mut |_| ())?;
+    let ratio = moments.variance / seen.variance;
+    if ratio.is_finite() && ratio > 0.0 {
+        variances.iter_mut().flatten().for_each(|v| *v *= ratio);
+    }
     let (size, core_len) = (cluster.sample_len() as f64, rank.iter().product::<usize>() as f64);
     let captured = variances.iter().map(|v| v.iter().sum::<f64>()).fold(f64::INFINITY, f64::min);
     let noise = if size > core_len { (moments.variance - captured) / (size - core_len) } else { floor };
@@ -129,16 +207,16 @@ fn local(cluster: &Samples<'_>, rank: &[usize], floor: f64, moments: &Moments) -
     Component::new(cluster.shape(), moments.mean.clone(), loadings, noise)
 }
 
-/// k-means: the cluster of every sample.
+/// k-means: the centres, and the cluster of every sample.
 fn cluster(
     samples: &Samples<'_>,
     components: usize,
     reference: &[f64],
     rng: &mut ChaCha8Rng,
-) -> Result<Vec<usize>> {
+) -> Result<(Vec<Vec<f64>>, Vec<usize>)> {
     let path = Path::best();
     if components == 1 {
-        return Ok(vec![0; samples.len()]);
+        return Ok((vec![reference.to_vec()], vec![0; samples.len()]));
     }
     // Greedy k-means++ (Arthur & Vassilvitskii 2007): a few candidates for each next centre, drawn in proportion to
     // their squared distance to those chosen; the one that leaves the least distance is taken. On digits the
@@ -176,7 +254,7 @@ fn cluster(
         }
         groups = next;
     }
-    Ok(groups)
+    Ok((centres, groups))
 }
 
 /// A random index in proportion to the masses; uniform if there are none (all samples are the same).

@@ -16,10 +16,19 @@ pub struct Component {
 impl Component {
     /// A component from its parameters, which are checked and brought into canonical form: the loadings are
     /// rotated so that U^(d)ᵀU^(d) is diagonal and descending, which changes nothing about the model.
-    pub fn new(
+    pub fn new(shape: &[usize], mean: Vec<f64>, loadings: Vec<Matrix>, noise_variance: f64) -> Result<Self> {
+        let mut component = Self::exactly(shape, mean, loadings, noise_variance)?;
+        if !is_canonical(&component.loadings) {
+            canonicalize(&mut component.loadings);
+        }
+        Ok(component)
+    }
+
+    /// A component with the very numbers given, checked: for those that were canonical where they come from.
+    pub(crate) fn exactly(
         shape: &[usize],
         mean: Vec<f64>,
-        mut loadings: Vec<Matrix>,
+        loadings: Vec<Matrix>,
         noise_variance: f64,
     ) -> Result<Self> {
         check_loadings(shape, &loadings)?;
@@ -33,9 +42,6 @@ impl Component {
         }
         if !(noise_variance.is_finite() && noise_variance > 0.0) {
             return wrong(format!("a noise variance is {noise_variance}; it must be positive"));
-        }
-        if !is_canonical(&loadings) {
-            canonicalize(&mut loadings);
         }
         Ok(Self { mean, loadings, noise_variance })
     }

@@ -41,6 +41,17 @@ pub struct Criteria {
 impl Mixture {
     /// A mixture from its parts. The weights must be positive and are normalised to a sum of 1.
     pub fn new(shape: &[usize], weights: Vec<f64>, components: Vec<Component>) -> Result<Self> {
+        let mut model = Self::exactly(shape, weights, components)?;
+        let total: f64 = model.weights.iter().sum();
+        // A stored model sums to 1 up to rounding and keeps its bits.
+        if (total - 1.0).abs() > 1e-12 {
+            model.weights.iter_mut().for_each(|w| *w /= total);
+        }
+        Ok(model)
+    }
+
+    /// A mixture with the very numbers given, checked: for weights that summed to 1 where they come from.
+    pub(crate) fn exactly(shape: &[usize], weights: Vec<f64>, components: Vec<Component>) -> Result<Self> {
         let wrong = |problem: String| Err(Error::Model { problem });
         let Some(first) = components.first() else {
             return wrong("it has no components".into());
@@ -63,9 +74,6 @@ impl Mixture {
         if !(total.is_finite() && total > 0.0) {
             return wrong("its component weights sum to nothing".into());
         }
-        // A stored model sums to 1 up to rounding and keeps its bits.
-        let weights =
-            if (total - 1.0).abs() <= 1e-12 { weights } else { weights.iter().map(|w| w / total).collect() };
         Ok(Self { shape: shape.to_vec(), rank, weights, components })
     }
 

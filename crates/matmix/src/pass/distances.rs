@@ -6,6 +6,7 @@ use super::block::Packed;
 use super::chunks;
 use super::contract::contract_mode;
 use super::simd::{Path, Real};
+use super::sums::{Group, GroupSums};
 use crate::data::{Buffer, Chunk, Element, Samples};
 use crate::error::{Error, Result};
 use crate::model::not_negative;
@@ -17,15 +18,8 @@ pub(crate) fn nearest(
     reference: &[f64],
     path: Path,
 ) -> Result<Vec<usize>> {
-    run(samples, centres, reference, path, |distances, out| {
-        let mut best = 0;
-        for (j, d) in distances.iter().enumerate() {
-            if *d < distances[best] {
-                best = j;
-            }
-        }
-        out.push(best);
-    })
+    let keep = |_: Chunk<'_>, _: usize, nearest| nearest;
+    run(samples, centres, reference, path, take_nearest, keep, Vec::extend)
 }
 
 /// The squared distance of every sample to every one of a few points, N × points.
@@ -35,36 +29,88 @@ pub(crate) fn squared_distances(
     reference: &[f64],
     path: Path,
 ) -> Result<Vec<f64>> {
-    run(samples, points, reference, path, |distances, out| out.extend_from_slice(distances))
+    let take = |distances: &[f64], out: &mut Vec<f64>| out.extend_from_slice(distances);
+    run(samples, points, reference, path, take, |_, _, distances| distances, Vec::extend)
 }
 
-/// Hands the squared distances of each sample to `take`, which keeps what it needs of them.
-fn run<R: Send + Copy>(
+/// For every sample the nearest centre; per centre the weight, shift and squared distance of its samples.
+pub(crate) fn groups(
+    samples: &Samples<'_>,
+    centres: &[Vec<f64>],
+    reference: &[f64],
+    path: Path,
+) -> Result<GroupSums> {
+    let size = samples.sample_len();
+    let none = || {
+        let group = Group { weight: 0.0, shift: vec![0.0; size], squared_distance: 0.0 };
+        GroupSums { n_samples: 0, groups: vec![group; centres.len()] }
+    };
+    let sum = |chunk: Chunk<'_>, first: usize, nearest: Vec<usize>| {
+        let mut sums = none();
+        for (n, &k) in nearest.iter().enumerate() {
+            let (group, weight) = (&mut sums.groups[k], samples.weight(first + n));
+            group.weight += weight;
+            let mut square = 0.0;
+            for (i, (shift, c)) in group.shift.iter_mut().zip(&centres[k]).enumerate() {
+                let d = chunk.get(n * size + i) * samples.scale() - c;
+                *shift += weight * d;
+                square += d * d;
+            }
+            group.squared_distance += weight * square;
+        }
+        sums.n_samples = nearest.len() as u64;
+        sums
+    };
+    let add = |total: &mut Option<GroupSums>, sums: GroupSums| match total {
+        Some(total) => total.merge(&sums),
+        None => *total = Some(sums),
+    };
+    let sums = run(samples, centres, reference, path, take_nearest, sum, add)?;
+    Ok(sums.unwrap_or_else(none))
+}
+
+fn take_nearest(distances: &[f64], out: &mut Vec<usize>) {
+    let mut best = 0;
+    for (j, d) in distances.iter().enumerate() {
+        if *d < distances[best] {
+            best = j;
+        }
+    }
+    out.push(best);
+}
+
+/// Hands the squared distances of each sample to `take`, which keeps what it needs of them; what was kept of a chunk
+/// goes to `finish` together with the chunk and the number of its first sample, and what comes out of that to `add`.
+fn run<R: Send, S: Send, A: Default>(
     samples: &Samples<'_>,
     centres: &[Vec<f64>],
     reference: &[f64],
     path: Path,
     take: impl Fn(&[f64], &mut Vec<R>) + Sync + Send,
-) -> Result<Vec<R>> {
+    finish: impl Fn(Chunk<'_>, usize, Vec<R>) -> S + Sync + Send,
+    add: impl Fn(&mut A, S),
+) -> Result<A> {
     let apart = |c: &Vec<f64>| c.iter().zip(reference).map(|(c, g)| (c - g) * (c - g)).sum::<f64>();
     let apart = centres.iter().map(apart).fold(0.0, f64::max) / samples.sample_len() as f64;
     // Squares that leave the range of single precision, at either end, need double.
     if samples.element() != Element::F64 && (1e-20..=1e20).contains(&apart) {
-        match run_in::<f32, R>(samples, centres, reference, path, &take) {
+        match run_in::<f32, R, S, A>(samples, centres, reference, path, &take, &finish, &add) {
             Err(Error::Overflow { .. }) => {}
             other => return other,
         }
     }
-    run_in::<f64, R>(samples, centres, reference, path, take)
+    run_in::<f64, R, S, A>(samples, centres, reference, path, take, finish, add)
 }
 
-fn run_in<T: Real, R: Send + Copy>(
+fn run_in<T: Real, R: Send, S: Send, A: Default>(
     samples: &Samples<'_>,
     centres: &[Vec<f64>],
     reference: &[f64],
     path: Path,
     take: impl Fn(&[f64], &mut Vec<R>) + Sync + Send,
-) -> Result<Vec<R>> {
+    finish: impl Fn(Chunk<'_>, usize, Vec<R>) -> S + Sync + Send,
+    add: impl Fn(&mut A, S),
+) -> Result<A> {
     let (size, k) = (samples.sample_len(), centres.len());
     let reference: Vec<T> = reference.iter().map(|&g| T::from_f64(g)).collect();
     // P × K, so that the centres are the columns of a loading matrix.
@@ -77,10 +123,10 @@ fn run_in<T: Real, R: Send + Copy>(
             norms[j] += point.to_f64() * point.to_f64();
         }
     }
-    let mut all = Vec::new();
+    let mut all = A::default();
     chunks::fold(
         samples,
-        8 * k * chunks::chunk_len(size),
+        8 * k * chunks::chunk_len(size).max(size),
         || {
             let packed = Packed::<T>::new(size);
             let products = vec![T::from_f64(0.0); k * packed.lanes];
@@ -101,9 +147,9 @@ fn run_in<T: Real, R: Send + Copy>(
                 samples.check_finite(range.clone())?;
                 return Err(Error::Overflow { sample: samples.largest(range)? });
             }
-            Ok(out)
+            Ok(finish(chunk, range.start, out))
         },
-        |part| all.extend(part),
+        |part| add(&mut all, part),
     )?;
     Ok(all)
 }

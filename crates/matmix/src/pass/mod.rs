@@ -13,6 +13,10 @@
 //! | [`block`] | a block of samples: packing, contraction, densities |
 //! | [`plan`] | a model made ready for the blocks |
 //! | [`statistics`] | the sums of an EM pass |
+//! | [`task`] | a pass as a value: everything it needs but the samples |
+//! | [`sums`] | what it finds out: values that add |
+//! | [`wire`] | both as bytes |
+//! | [`tree`] | the order in which the sums of parts are added |
 //! | [`em`], [`moments`], [`scatter`], [`distances`], [`inference`] | the passes themselves |
 
 pub(crate) mod block;
@@ -28,15 +32,24 @@ pub(crate) mod plan;
 pub(crate) mod scatter;
 pub(crate) mod simd;
 pub(crate) mod statistics;
+pub(crate) mod sums;
+pub(crate) mod task;
 pub(crate) mod transpose;
+#[cfg(test)]
+mod travel;
+pub mod tree;
+mod wire;
 
 use crate::data::Samples;
 use crate::error::{Error, Result};
 use crate::model::Mixture;
 
+pub use moments::MomentSums;
 pub use plan::Precision;
 pub use simd::Path as SimdPath;
 pub use statistics::{ComponentStatistics, Statistics};
+pub use sums::{Group, GroupSums, Rows, ScatterSums, Sums};
+pub use task::Task;
 
 /// One pass of `model` over the samples with the sums that update `mode` (counted from 0).
 ///

@@ -13,31 +13,58 @@ pub(crate) struct Moments {
     pub(crate) variance: f64,
 }
 
-/// The moments of a set. Also where NaN and infinity are found before a fit begins.
-pub(crate) fn moments(samples: &Samples<'_>) -> Result<Moments> {
-    let size = samples.sample_len();
-    // Sums of differences from one of the samples do not cancel the way sums of squares would; one that counts, so that
-    // it lies among the others.
-    let heavier = |a: usize, b: usize| if samples.weight(b) > samples.weight(a) { b } else { a };
-    let first = (1..samples.len()).fold(0, heavier);
-    let mut origin = samples.to_f64(first..first + 1)?;
-    if origin.iter().any(|x| !x.is_finite()) {
-        // The pass will find it, or one before it.
-        origin.fill(0.0);
+/// What mean and variance are made of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MomentSums {
+    /// How many samples were seen.
+    pub n_samples: u64,
+    /// Σ w.
+    pub weight: f64,
+    /// Σ w (X − origin).
+    pub sum: Vec<f64>,
+    /// Σ w ‖X − origin‖².
+    pub squares: f64,
+}
+
+impl MomentSums {
+    fn zero(size: usize) -> Self {
+        Self { n_samples: 0, weight: 0.0, sum: vec![0.0; size], squares: 0.0 }
     }
-    let (mut sum, mut squares, mut weight) = (vec![0.0; size], 0.0, 0.0);
+
+    pub(super) fn merge(&mut self, other: &MomentSums) {
+        self.n_samples += other.n_samples;
+        self.weight += other.weight;
+        self.sum.iter_mut().zip(&other.sum).for_each(|(a, b)| *a += b);
+        self.squares += other.squares;
+    }
+
+    /// Mean and variance of the samples.
+    pub(crate) fn moments(&self, origin: &[f64]) -> Moments {
+        let shift: Vec<f64> = self.sum.iter().map(|s| s / self.weight).collect();
+        let shift_norm: f64 = shift.iter().map(|s| s * s).sum();
+        Moments {
+            mean: origin.iter().zip(&shift).map(|(o, s)| o + s).collect(),
+            variance: (self.squares / self.weight - shift_norm).max(0.0),
+        }
+    }
+}
+
+/// The sums of a set. Also where NaN and infinity are found before a fit begins.
+pub(crate) fn sums(samples: &Samples<'_>, origin: &[f64]) -> Result<MomentSums> {
+    let size = samples.sample_len();
+    let mut total = MomentSums::zero(size);
     chunks::fold(
         samples,
         size * size_of::<f64>(),
         Buffer::new,
         |buffer, range| {
             let chunk = samples.stored(range.clone(), buffer)?;
-            let (mut sum, mut squares, mut weight) = (vec![0.0; size], 0.0, 0.0);
+            let mut sums = MomentSums { n_samples: range.len() as u64, ..MomentSums::zero(size) };
             for n in 0..range.len() {
                 let w = samples.weight(range.start + n);
-                weight += w;
+                sums.weight += w;
                 let mut square = 0.0;
-                for (i, (s, o)) in sum.iter_mut().zip(&origin).enumerate() {
+                for (i, (s, o)) in sums.sum.iter_mut().zip(origin).enumerate() {
                     let d = chunk.get(n * size + i) * samples.scale() - o;
                     *s += w * d;
                     square += d * d;
@@ -46,20 +73,11 @@ pub(crate) fn moments(samples: &Samples<'_>) -> Result<Moments> {
                     samples.check_finite(range.clone())?;
                     return Err(Error::Overflow { sample: range.start + n });
                 }
-                squares += w * square;
+                sums.squares += w * square;
             }
-            Ok((sum, squares, weight))
+            Ok(sums)
         },
-        |(s, q, w)| {
-            sum.iter_mut().zip(&s).for_each(|(a, b)| *a += b);
-            squares += q;
-            weight += w;
-        },
+        |sums| total.merge(&sums),
     )?;
-    let shift: Vec<f64> = sum.iter().map(|s| s / weight).collect();
-    let shift_norm: f64 = shift.iter().map(|s| s * s).sum();
-    Ok(Moments {
-        mean: origin.iter().zip(&shift).map(|(o, s)| o + s).collect(),
-        variance: (squares / weight - shift_norm).max(0.0),
-    })
+    Ok(total)
 }

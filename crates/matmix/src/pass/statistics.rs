@@ -44,6 +44,16 @@ pub struct ComponentStatistics {
     pub gram: Matrix,
 }
 
+impl ComponentStatistics {
+    pub(super) fn like(&self, other: &ComponentStatistics) -> bool {
+        let sizes = |c: &ComponentStatistics| {
+            let sides = |m: &Matrix| (m.rows(), m.cols());
+            (c.mean_shift.len(), sides(&c.cross), sides(&c.weighted_gram), sides(&c.gram))
+        };
+        sizes(self) == sizes(other)
+    }
+}
+
 impl Statistics {
     /// Empty sums for a pass of `model` that updates `mode`.
     pub fn zero(model: &Mixture, mode: usize) -> Self {
@@ -91,6 +101,13 @@ impl Statistics {
         self.worst.extend(&other.worst);
         self.worst.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         self.worst.truncate(WORST);
+    }
+
+    /// Whether the other sums come from a pass of the same mode over a model of the same size.
+    pub(crate) fn like(&self, other: &Statistics) -> bool {
+        self.mode == other.mode
+            && self.components.len() == other.components.len()
+            && self.components.iter().zip(&other.components).all(|(a, b)| a.like(b))
     }
 
     /// Remembers a sample if it is among the least likely so far.
