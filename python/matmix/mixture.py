@@ -11,11 +11,12 @@ import numpy as np
 
 from . import _matmix
 from ._base import History, ModelEstimator
+from ._blocks import as_blocks, blockwise, in_memory
+from ._elements import check_array
 from ._progress import ProgressLine
 from ._sklearn import ConvergenceWarning, DensityMixin, NotFittedError
 from ._validation import (
     Samples,
-    check_array,
     check_fitted,
     check_integer,
     check_number,
@@ -83,6 +84,11 @@ class Mixture(DensityMixin, ModelEstimator):
     callback : callable, optional
         Called with a `Progress` after the start and after each iteration, on the thread that called `fit`; a true
         value or `StopIteration` ends the fit and keeps the model.
+    checkpoint : path, optional
+        A file for the state of a long fit. If it is there, the fit goes on from it (and has the same bits as if nothing
+        had happened); a state of other samples or options is an error.
+    checkpoint_every : int, default=10
+        After how many iterations the state is kept.
 
     Attributes
     ----------
@@ -98,6 +104,8 @@ class Mixture(DensityMixin, ModelEstimator):
     lower_bounds_ : list of float
         Its course.
     history_ : History
+    n_batches_ : int
+        How many batches `partial_fit` has seen; a fit counts as one.
     n_features_in_ : int
         The number of numbers in a sample.
     sample_shape_ : tuple of int
@@ -143,6 +151,8 @@ class Mixture(DensityMixin, ModelEstimator):
         verbose: int = 0,
         n_threads: int | None = None,
         callback: Callable[[_matmix.Progress], Any] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: int = 10,
     ) -> None:
         self.n_components = n_components
         self.rank = rank
@@ -157,6 +167,8 @@ class Mixture(DensityMixin, ModelEstimator):
         self.verbose = verbose
         self.n_threads = n_threads
         self.callback = callback
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     # -- fitting ---------------------------------------------------------------------------------------------------
 
@@ -166,7 +178,8 @@ class Mixture(DensityMixin, ModelEstimator):
         Parameters
         ----------
         X : array of shape (N, p_1, ..., p_D), or (N, P) for vectors and for flattened samples
-            u8, f32 and f64 are used as they are; C-contiguous arrays are not copied, memory maps stay on disk.
+            u8, f32 and f64 are used as they are; C-contiguous arrays are not copied, memory maps stay on disk. Lazily
+            read arrays (h5py, zarr, xarray), `Parts` and Dask arrays are used block by block and never gathered.
         y : ignored
         sample_weight : array of shape (N,), optional
             How many times each sample counts.
@@ -177,32 +190,19 @@ class Mixture(DensityMixin, ModelEstimator):
         """
         samples = check_samples(self, X, reset=True)
         weights = check_weights(sample_weight, samples.n)
-        start, start_model = self._start()
-        threads = None if self.n_threads is None else check_integer("n_threads", self.n_threads, 1)
+        choices = self._choices()
         if self.callback is not None and not callable(self.callback):
             raise TypeError(f"option `callback` is {self.callback!r}; it must be callable or None")
-        options: dict[str, Any] = {
-            "components": check_integer("n_components", self.n_components, 1),
-            "rank": check_rank(self.rank),
-            "algorithm": str(self.algorithm),
-            # Restarts from one and the same model would be one and the same fit.
-            "n_init": check_integer("n_init", self.n_init, 1) if start_model is None else 1,
-            "max_iter": check_integer("max_iter", self.max_iter, 0),
-            "tol": check_number("tol", self.tol),
-            "seed": check_seed(self.random_state),
-        }
         with ProgressLine(self.verbose) as line:
             model, history, interrupted = _matmix.fit_mixture(
-                samples.array,
+                samples.held(self._preset, weights, choices["threads"]),
                 samples.shape,
                 preset=self._preset,
                 weights=weights,
-                start=start,
-                start_model=start_model,
-                threads=threads,
+                choices=choices,
                 callback=line.before(self.callback),
-                **options,
             )
+        self.n_batches_ = 1
         self.sample_shape_ = samples.shape
         self._adopt(model, History.from_json(history))
         if interrupted:
@@ -219,6 +219,88 @@ class Mixture(DensityMixin, ModelEstimator):
                 stacklevel=2,
             )
         return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Mixture:
+        """Takes one step on a batch: for samples that arrive over time, or for a quick first model.
+
+        Stochastic EM (Cappé & Moulines 2009): what the batch says is blended with what the model says about the batches
+        before it, with a weight of (t + 2)^−0.7 after t batches. The first batch begins the model the ordinary way;
+        after `fit`, the batch goes on from that fit. Approximate: where it ends depends on the batches and their order.
+        For the maximum of the likelihood, fit the whole set from there (``warm_start=True``).
+
+        Parameters
+        ----------
+        X : array of shape (n, p_1, ..., p_D) or (n, P)
+            The batch. Batches should be alike: of some hundreds of samples or more, in no particular order. Of a
+            lazily read array or `Parts`, each block is a batch.
+        y : ignored
+        sample_weight : array of shape (n,), optional
+            How many times each sample counts within its batch.
+
+        Returns
+        -------
+        self
+            `n_batches_` counts the batches; `lower_bounds_` has, for each, its mean log-likelihood under the model that
+            had not seen it yet (for the first one, under the model it led to).
+
+        Examples
+        --------
+        >>> import matmix
+        >>> X, _ = matmix.datasets.load_digits28(return_X_y=True)
+        >>> model = matmix.Mixture(2, rank=3, random_state=0, warm_start=True)
+        >>> for start in range(0, 1000, 250):
+        ...     model = model.partial_fit(X[start : start + 250])
+        >>> model.n_batches_
+        4
+        >>> quick = model.score(X)
+        >>> bool(model.fit(X).score(X) > quick)
+        True
+        """
+        begun = hasattr(self, "model_")
+        samples = check_samples(self, X, reset=not begun)
+        weights = check_weights(sample_weight, samples.n)
+        choices = {**self._choices(), "checkpoint": None}
+        if begun and len(self.weights_) != choices["components"]:
+            raise ValueError(
+                f"the model so far has {len(self.weights_)} components, but n_components={self.n_components}; "
+                "a fit in batches cannot change them"
+            )
+        self.sample_shape_ = samples.shape
+        for batch, first in samples.batches():
+            part = None if weights is None else weights[first : first + len(batch)]
+            model, batches, log_likelihood = _matmix.fit_batch(
+                batch,
+                samples.shape,
+                preset=self._preset,
+                weights=part,
+                choices=choices,
+                model=getattr(self, "model_", None),
+                batches=getattr(self, "n_batches_", 1),
+            )
+            series = self.history_.log_likelihood if hasattr(self, "history_") else []
+            self._adopt(model, History(log_likelihood=[*series, log_likelihood]))
+            self.n_batches_ = batches
+        return self
+
+    def _choices(self) -> dict[str, Any]:
+        """The options of a fit, checked as far as their types go."""
+        start, start_model = self._start()
+        checkpoint = None if self.checkpoint is None else os.fspath(self.checkpoint)
+        return {
+            "components": check_integer("n_components", self.n_components, 1),
+            "rank": check_rank(self.rank),
+            "algorithm": str(self.algorithm),
+            "start": start,
+            "start_model": start_model,
+            # Restarts from one and the same model would be one and the same fit.
+            "n_init": check_integer("n_init", self.n_init, 1) if start_model is None else 1,
+            "max_iter": check_integer("max_iter", self.max_iter, 0),
+            "tol": check_number("tol", self.tol),
+            "seed": check_seed(self.random_state),
+            "threads": None if self.n_threads is None else check_integer("n_threads", self.n_threads, 1),
+            "checkpoint": checkpoint,
+            "checkpoint_every": check_integer("checkpoint_every", self.checkpoint_every, 1),
+        }
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
         """Fits the mixture and returns the most probable component of every sample, shape (N,)."""
@@ -262,16 +344,19 @@ class Mixture(DensityMixin, ModelEstimator):
 
     # -- questions about samples -----------------------------------------------------------------------------------
 
+    @blockwise
     def predict(self, X: Any) -> np.ndarray:
         """The most probable component of every sample, shape (N,)."""
         samples = self._check(X)
         return self._per_sample(self._ask("assign", samples), samples)
 
+    @blockwise
     def predict_proba(self, X: Any) -> np.ndarray:
         """The responsibilities γ: how probable each component is for each sample, shape (N, K)."""
         samples = self._check(X)
         return samples.typed(self._per_sample(self._ask("responsibilities", samples), samples))
 
+    @blockwise
     def transform(self, X: Any) -> np.ndarray:
         """The core of every sample under its most probable component.
 
@@ -282,6 +367,7 @@ class Mixture(DensityMixin, ModelEstimator):
         samples = self._check(X)
         return samples.like(self._per_sample(self._ask("transform", samples)[0], samples))
 
+    @blockwise
     def transform_all(self, X: Any) -> np.ndarray:
         """The cores of every sample under all components, shape (N, K, r_1, ..., r_D) or (N, K, r_1·…·r_D)."""
         samples = self._check(X)
@@ -325,6 +411,7 @@ class Mixture(DensityMixin, ModelEstimator):
         out = self.model_.inverse_transform(np.ascontiguousarray(cores, np.float64).ravel(), components)
         return Samples(cores, tuple(out.shape[1:]), cores.ndim == 2).like(out)
 
+    @blockwise
     def reconstruct(self, X: Any, *, rule: str = "most_probable") -> np.ndarray:
         """Every sample rebuilt from its core, in the shape of X.
 
@@ -346,9 +433,14 @@ class Mixture(DensityMixin, ModelEstimator):
 
     def reconstruction_error(self, X: Any) -> float:
         """The paper's e = sqrt(Σ‖X − X̂‖²/N)."""
-        samples = self._check(X)
-        return float(np.sqrt(self._ask("squared_errors", samples).sum() / samples.n))
+        return float(np.sqrt(self._squared_errors(X).mean()))
 
+    @blockwise
+    def _squared_errors(self, X: Any) -> np.ndarray:
+        samples = self._check(X)
+        return self._ask("squared_errors", samples).reshape(samples.n, -1).sum(axis=1)
+
+    @blockwise
     def score_samples(self, X: Any) -> np.ndarray:
         """ln p(X_n) of every sample, shape (N,)."""
         samples = self._check(X)
@@ -367,21 +459,42 @@ class Mixture(DensityMixin, ModelEstimator):
         Posterior
             `mean` of shape (N, K, r_1, ..., r_D) and `variance` of shape (K, r_1, ..., r_D).
         """
+        mean = self._posterior_mean(X)
+        return Posterior(mean, self.model_.posterior_variance().astype(mean.dtype))
+
+    @blockwise
+    def _posterior_mean(self, X: Any) -> np.ndarray:
         samples = self._check(X)
-        mean = self._per_sample(self._ask("project", samples), samples)
-        return Posterior(samples.typed(mean), samples.typed(self.model_.posterior_variance()))
+        return samples.typed(self._per_sample(self._ask("project", samples), samples))
 
     def bic(self, X: Any) -> float:
         """The Bayesian information criterion; smaller is better."""
-        return float(self._ask("evaluate", self._check(X))[1])
+        return self._criteria(X)[1]
 
     def aic(self, X: Any) -> float:
         """Akaike's information criterion; smaller is better."""
-        return float(self._ask("evaluate", self._check(X))[2])
+        return self._criteria(X)[2]
 
     def icl(self, X: Any) -> float:
         """The integrated completed likelihood: BIC, and a penalty for components that overlap; smaller is better."""
-        return float(self._ask("evaluate", self._check(X))[3])
+        return self._criteria(X)[3]
+
+    def _criteria(self, X: Any) -> tuple[float, float, float, float]:
+        """Log-likelihood, BIC, AIC and ICL."""
+        if as_blocks(X) is None:
+            return self._ask("evaluate", self._check(X))
+        log_likelihood, entropy = float(self.score_samples(X).sum()), float(self._entropies(X).sum())
+        # A mixture over rows counts rows.
+        n = len(X) * int(np.prod(self.sample_shape_) // np.prod(self.model_.shape))
+        bic = -2 * log_likelihood + self.n_parameters_ * float(np.log(n))
+        aic = -2 * log_likelihood + 2 * self.n_parameters_
+        return log_likelihood, bic, aic, bic + 2 * entropy
+
+    @blockwise
+    def _entropies(self, X: Any) -> np.ndarray:
+        """The entropy of the responsibilities of every sample."""
+        gamma = self._ask("responsibilities", self._check(X)).reshape(len(X), -1)
+        return -(gamma * np.log(np.where(gamma > 0, gamma, 1.0))).sum(axis=1)
 
     # -- questions about the model ---------------------------------------------------------------------------------
 
@@ -451,6 +564,7 @@ class Mixture(DensityMixin, ModelEstimator):
         >>> open(path, encoding="utf-8").read(15)
         '<!DOCTYPE html>'
         """
+        in_memory(X, "a report")
         samples = self._check(X)
         if colours not in ("auto", "grey", "sequential", "diverging"):
             raise ValueError(f"option `colours` is {colours!r}; it must be 'auto', 'grey', 'sequential' or 'diverging'")

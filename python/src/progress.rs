@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use matmix::{Fit, FitOptions, Samples, fit_with};
+use matmix::{Engine, Fit, FitOptions, fit_on};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyStopIteration};
 use pyo3::prelude::*;
 
@@ -55,7 +55,7 @@ impl Progress {
 /// second one, or an exception of the callback, is raised once the iteration under way has ended.
 pub(crate) fn fit_listening(
     py: Python<'_>,
-    samples: &Samples<'_>,
+    engine: &dyn Engine,
     options: &FitOptions,
     callback: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(Fit, bool)> {
@@ -67,7 +67,7 @@ pub(crate) fn fit_listening(
         let stop = &stop;
         let worker = scope.spawn(move || {
             catch_unwind(AssertUnwindSafe(move || {
-                fit_with(samples, options, &mut move |now| {
+                fit_on(engine, options, &mut move |now| {
                     if asks && report.send(snapshot(now)).is_ok() {
                         // Whoever answers has first set `stop`; nobody left to answer is no reason to go on.
                         if answers.recv().is_err() {
