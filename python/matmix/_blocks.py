@@ -87,10 +87,16 @@ class Blocks:
         if weights is not None and len(weights) != len(self):
             raise ValueError(f"{len(weights)} sample weights for {len(self)} samples; exactly one per sample is needed")
         common = Pass(shape, preset, weights, self.scale, threads)
-        return _matmix.Elsewhere(lambda task: self.run(task, common), len(self), self.dtype.name, self.scale)
+        here: _matmix.Elsewhere
 
-    def run(self, task: bytes, common: Pass) -> bytes:
-        """Runs a pass over all blocks."""
+        def run(task: bytes) -> bytes:
+            return self.run(task, common, lambda: here.abandoned)
+
+        here = _matmix.Elsewhere(run, len(self), self.dtype.name, self.scale)
+        return here
+
+    def run(self, task: bytes, common: Pass, abandoned: Callable[[], bool]) -> bytes:
+        """Runs a pass over all blocks, unless nobody waits for it any longer."""
         raise NotImplementedError
 
     def map(self, function: Callable[[Any], Any]) -> Any:
@@ -178,11 +184,13 @@ class Parts(Blocks):
     def __repr__(self) -> str:
         return f"Parts(shape={self.shape}, dtype={self.dtype.name}, blocks={len(self.blocks)})"
 
-    def run(self, task: bytes, common: Pass) -> bytes:
+    def run(self, task: bytes, common: Pass, abandoned: Callable[[], bool]) -> bytes:
         """Runs a pass over all blocks in this process."""
         chosen, skipped = common.chosen(task, [block.first for block in self.blocks], len(self))
         tree = _matmix.SumTree()
         for block, samples in self.read(chosen):
+            if abandoned():
+                raise KeyboardInterrupt
             tree.push(common.over(task, samples, block.first))
         return common.counted(tree.finish(), skipped)
 

@@ -23,6 +23,9 @@ from ._elements import check_array, element_type
 RETRIES = 3
 """How many times a pass that failed for no fault of the data is run again before the fit gives up."""
 
+PATIENCE = 0.5
+"""How many seconds a second Ctrl-C may go unnoticed by a pass that does not end."""
+
 INLINE_BYTES = 64 << 10
 """Parameters up to this size travel with every block's task; larger ones are one entry of the graph, and shared."""
 
@@ -48,7 +51,7 @@ class DaskBlocks(Blocks):
         self.scale = scale
         self._pieces: list[tuple[Any, int, int]] | None = None
 
-    def run(self, task: bytes, common: Pass) -> bytes:
+    def run(self, task: bytes, common: Pass, abandoned: Callable[[], bool]) -> bytes:
         """Runs a pass where the blocks are; again, if workers were lost in a way that Dask could not make good."""
         client = _client()
         for attempt in range(RETRIES + 1):
@@ -56,7 +59,7 @@ class DaskBlocks(Blocks):
             if client is None:
                 return bytes(root.compute())
             try:
-                return bytes(client.compute(root).result())
+                return bytes(_result(client.compute(root), abandoned))
             except _losses() as error:
                 if _gone(client):
                     raise RuntimeError(
@@ -162,6 +165,22 @@ def _client() -> Any:
         return default_client()
     except (ImportError, ValueError):
         return None
+
+
+def _result(future: Any, abandoned: Callable[[], bool]) -> Any:
+    """The result of a future, unless nobody waits for it any longer: a cluster without workers would never answer."""
+    from distributed import TimeoutError, wait
+
+    while True:
+        try:
+            wait(future, timeout=PATIENCE)
+            return future.result()
+        except TimeoutError:
+            if future.done():
+                raise
+            if abandoned():
+                future.cancel()
+                raise KeyboardInterrupt from None
 
 
 def _losses() -> tuple[type[BaseException], ...]:

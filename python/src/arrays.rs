@@ -97,6 +97,13 @@ impl Held<'_> {
         })
     }
 
+    /// Asks a pass that runs elsewhere to end: the user has.
+    pub(crate) fn abandon(&self) {
+        if let Self::Elsewhere(elsewhere) = self {
+            elsewhere.get().abandon();
+        }
+    }
+
     /// The result of a fit to these samples, or what was raised where they are.
     pub(crate) fn fitted<T>(&self, fit: PyResult<T>) -> PyResult<T> {
         match self {

@@ -4,6 +4,7 @@
 //! them in the order of the tree.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use matmix::data::Element;
@@ -27,6 +28,8 @@ pub(crate) struct Elsewhere {
     scale: f64,
     /// What the callable raised, to be raised again once the fit has ended because of it.
     raised: Mutex<Option<PyErr>>,
+    /// Whether nobody waits for the fit any longer.
+    abandoned: AtomicBool,
 }
 
 #[pymethods]
@@ -40,7 +43,13 @@ impl Elsewhere {
             "float64" => Element::F64,
             other => return Err(PyValueError::new_err(format!("{other} is not an element type"))),
         };
-        Ok(Self { run, n, element, scale, raised: Mutex::new(None) })
+        Ok(Self { run, n, element, scale, raised: Mutex::new(None), abandoned: AtomicBool::new(false) })
+    }
+
+    /// Whether a pass under way should end: a second Ctrl-C does not wait for a cluster.
+    #[getter]
+    fn abandoned(&self) -> bool {
+        self.abandoned.load(Ordering::Acquire)
     }
 }
 
@@ -59,6 +68,11 @@ impl Elsewhere {
             None => None,
         };
         Ok(Remote { elsewhere: self, shape: one.shape().to_vec(), len: self.n * parts, weights })
+    }
+
+    /// Nobody waits for the fit any longer.
+    pub(crate) fn abandon(&self) {
+        self.abandoned.store(true, Ordering::Release);
     }
 
     /// What the callable raised, if that is why the fit failed.

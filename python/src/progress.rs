@@ -52,12 +52,14 @@ impl Progress {
 ///
 /// Python delivers signals to its main thread only, and a callback may draw; so the fit runs elsewhere, and everything
 /// that is Python's business happens on the thread that called. The first Ctrl-C stops the fit and keeps the model; a
-/// second one, or an exception of the callback, is raised once the iteration under way has ended.
+/// second one, or an exception of the callback, is raised once the iteration under way has ended. Passes that run
+/// elsewhere are told by `abandon` that the second one has come, and need not end.
 pub(crate) fn fit_listening(
     py: Python<'_>,
     engine: &dyn Engine,
     options: &FitOptions,
     callback: Option<&Bound<'_, PyAny>>,
+    abandon: &dyn Fn(),
 ) -> PyResult<(Fit, bool)> {
     let stop = AtomicBool::new(false);
     let (report, mut reports) = mpsc::channel::<Progress>();
@@ -94,6 +96,7 @@ pub(crate) fn fit_listening(
                     interrupted = true;
                 } else {
                     raised.get_or_insert(error);
+                    abandon();
                 }
                 stop.store(true, Ordering::Release);
             }

@@ -247,6 +247,36 @@ def test_a_pass_that_fails_is_run_again_and_not_for_ever(serial, lazy, cluster, 
                     matmix.Mixture(**OPTIONS).fit(lazy)
 
 
+def test_ctrl_c_twice_does_not_wait_for_a_cluster_that_never_answers(tmp_path):
+    script = tmp_path / "stuck.py"
+    script.write_text(
+        textwrap.dedent(
+            """
+            import os, signal, threading, time
+            import dask.array as da, distributed, matmix
+
+            def interrupt():
+                for _ in range(2):
+                    time.sleep(1)
+                    os.kill(os.getpid(), signal.SIGINT)
+
+            if __name__ == "__main__":
+                scheduler = distributed.LocalCluster(
+                    n_workers=0, processes=True, host="127.0.0.1", dashboard_address=None
+                )
+                with scheduler, distributed.Client(scheduler):
+                    threading.Thread(target=interrupt).start()
+                    try:
+                        matmix.Mixture(2).fit(da.zeros((100, 8, 8), chunks=(50, 8, 8)))
+                    except KeyboardInterrupt:
+                        print("left")
+            """
+        )
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "left\n", done.stderr
+
+
 def test_an_error_in_a_block_is_the_users_error(X, cluster):
     holed = X / 255
     holed[150, 2, 1] = np.nan
@@ -277,8 +307,8 @@ def test_the_client_reads_no_block(X, cluster, tmp_path):
     came_back = []
     run = _dask.DaskBlocks.run
 
-    def counted(self, task, common):
-        sums = run(self, task, common)
+    def counted(self, *args):
+        sums = run(self, *args)
         came_back.append(len(sums))
         return sums
 
