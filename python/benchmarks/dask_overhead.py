@@ -1,7 +1,7 @@
 """What Dask adds to an iteration: the same fit, with the same blocks, in one process and on a cluster on this machine.
 
-Both have two threads: one process with two, and two workers with one each. The samples are in the memory of whoever works
-on them, so that the difference is what travels and what waits: parameters to the blocks, sums along the tree, the client.
+Both have two threads: one process with two, and two workers with one each. The samples are in the memory of whoever
+works on them, so that the difference is what travels and what waits: parameters out, sums back, the client.
 
     python python/benchmarks/dask_overhead.py [--samples 60000] [--iterations 10]
 """

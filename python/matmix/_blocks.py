@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import math
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -87,13 +88,12 @@ class Blocks:
         if weights is not None and len(weights) != len(self):
             raise ValueError(f"{len(weights)} sample weights for {len(self)} samples; exactly one per sample is needed")
         common = Pass(shape, preset, weights, self.scale, threads)
-        here: _matmix.Elsewhere
+        abandoned = threading.Event()
 
         def run(task: bytes) -> bytes:
-            return self.run(task, common, lambda: here.abandoned)
+            return self.run(task, common, abandoned.is_set)
 
-        here = _matmix.Elsewhere(run, len(self), self.dtype.name, self.scale)
-        return here
+        return _matmix.Elsewhere(run, abandoned.set, len(self), self.dtype.name, self.scale)
 
     def run(self, task: bytes, common: Pass, abandoned: Callable[[], bool]) -> bytes:
         """Runs a pass over all blocks, unless nobody waits for it any longer."""

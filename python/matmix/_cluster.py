@@ -11,7 +11,15 @@ from typing import Any
 from ._base import History
 from ._blocks import Parts
 from ._sklearn import ConvergenceWarning
+from .low_rank import LowRank
 from .published import BY_PRESET
+
+
+class _PCA(LowRank):
+    """What the program calls pca."""
+
+    _preset = "pca"
+    _flattens = True
 
 
 def fit(request: dict[str, Any]) -> dict[str, Any]:
@@ -20,15 +28,12 @@ def fit(request: dict[str, Any]) -> dict[str, Any]:
 
     from ._dask import DaskBlocks
 
-    array = Parts(request["data"]).to_dask()
+    data = request["data"]
+    array = Parts(data.split(",") if "," in data else data).to_dask()
     samples = DaskBlocks(array, scale=request["scale"])
     components = request["n_components"]
     preset = request["model"] or _default(array.ndim - 1, components)
-    if preset not in BY_PRESET:
-        raise ValueError(
-            f"--model {preset} cannot be fitted on a cluster; choose one of {', '.join(sorted(BY_PRESET))}"
-        )
-    cls: Any = BY_PRESET[preset]
+    cls: Any = {**BY_PRESET, "pca": _PCA}[preset]
     accepted = cls._get_param_names()
     rank = request["rank"]
     wanted = {**request, "rank": (rank[0] if len(rank) == 1 else tuple(rank)) if rank else None}

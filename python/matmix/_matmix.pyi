@@ -153,9 +153,9 @@ class Recognizer:
 class Elsewhere:
     """Samples that a callable runs passes over: bytes of a task in, bytes of its sums out."""
 
-    def __new__(cls, run: Callable[[bytes], bytes], n: int, dtype: str, scale: float = 1.0) -> Elsewhere: ...
-    @property
-    def abandoned(self) -> bool: ...
+    def __new__(
+        cls, run: Callable[[bytes], bytes], abandon: Callable[[], object], n: int, dtype: str, scale: float = 1.0
+    ) -> Elsewhere: ...
 
 @final
 class SumTree:

@@ -98,9 +98,10 @@ impl Held<'_> {
     }
 
     /// Asks a pass that runs elsewhere to end: the user has.
-    pub(crate) fn abandon(&self) {
-        if let Self::Elsewhere(elsewhere) = self {
-            elsewhere.get().abandon();
+    pub(crate) fn abandon(&self, py: Python<'_>) -> PyResult<()> {
+        match self {
+            Self::Here(_) => Ok(()),
+            Self::Elsewhere(elsewhere) => elsewhere.get().abandon(py),
         }
     }
 

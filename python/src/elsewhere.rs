@@ -4,7 +4,6 @@
 //! them in the order of the tree.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use matmix::data::Element;
@@ -28,28 +27,22 @@ pub(crate) struct Elsewhere {
     scale: f64,
     /// What the callable raised, to be raised again once the fit has ended because of it.
     raised: Mutex<Option<PyErr>>,
-    /// Whether nobody waits for the fit any longer.
-    abandoned: AtomicBool,
+    /// Called when nobody waits for the fit any longer: a second Ctrl-C does not wait for a cluster.
+    abandon: Py<PyAny>,
 }
 
 #[pymethods]
 impl Elsewhere {
     #[new]
-    #[pyo3(signature = (run, n, dtype, scale=1.0))]
-    fn new(run: Py<PyAny>, n: usize, dtype: &str, scale: f64) -> PyResult<Self> {
+    #[pyo3(signature = (run, abandon, n, dtype, scale=1.0))]
+    fn new(run: Py<PyAny>, abandon: Py<PyAny>, n: usize, dtype: &str, scale: f64) -> PyResult<Self> {
         let element = match dtype {
             "uint8" => Element::U8,
             "float32" => Element::F32,
             "float64" => Element::F64,
             other => return Err(PyValueError::new_err(format!("{other} is not an element type"))),
         };
-        Ok(Self { run, n, element, scale, raised: Mutex::new(None), abandoned: AtomicBool::new(false) })
-    }
-
-    /// Whether a pass under way should end: a second Ctrl-C does not wait for a cluster.
-    #[getter]
-    fn abandoned(&self) -> bool {
-        self.abandoned.load(Ordering::Acquire)
+        Ok(Self { run, n, element, scale, raised: Mutex::new(None), abandon })
     }
 }
 
@@ -71,8 +64,8 @@ impl Elsewhere {
     }
 
     /// Nobody waits for the fit any longer.
-    pub(crate) fn abandon(&self) {
-        self.abandoned.store(true, Ordering::Release);
+    pub(crate) fn abandon(&self, py: Python<'_>) -> PyResult<()> {
+        self.abandon.call0(py).map(drop)
     }
 
     /// What the callable raised, if that is why the fit failed.

@@ -94,7 +94,7 @@ pub(crate) fn fit_mixture(
 ) -> PyResult<(MixtureModel, String, bool)> {
     let engine = x.engine(&shape, preset, weights.as_ref())?;
     let options = choices.options(preset, &shape)?;
-    let (fit, interrupted) = x.fitted(fit_listening(py, &*engine, &options, callback, &|| x.abandon()))?;
+    let (fit, interrupted) = x.fitted(fit_listening(py, &*engine, &options, callback, &|| x.abandon(py)))?;
     let history = serde_json::to_string(&fit.history).unwrap_or_default();
     Ok((MixtureModel { model: fit.model }, history, interrupted))
 }

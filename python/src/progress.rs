@@ -59,7 +59,7 @@ pub(crate) fn fit_listening(
     engine: &dyn Engine,
     options: &FitOptions,
     callback: Option<&Bound<'_, PyAny>>,
-    abandon: &dyn Fn(),
+    abandon: &dyn Fn() -> PyResult<()>,
 ) -> PyResult<(Fit, bool)> {
     let stop = AtomicBool::new(false);
     let (report, mut reports) = mpsc::channel::<Progress>();
@@ -96,7 +96,9 @@ pub(crate) fn fit_listening(
                     interrupted = true;
                 } else {
                     raised.get_or_insert(error);
-                    abandon();
+                    if let Err(error) = abandon() {
+                        raised.get_or_insert(error);
+                    }
                 }
                 stop.store(true, Ordering::Release);
             }

@@ -62,6 +62,10 @@ def test_low_rank_and_a_checkpoint(address, folder, tmp_path):
     done = shell("--dask", address, pattern, "--model", "glram", "-r", "4", "-o", tmp_path / "g.mm")
     assert done.returncode == 0, done.stderr
     assert_same_bits(matmix.load(tmp_path / "g.mm"), matmix.GLRAM(rank=4).fit(matmix.Parts(pattern)))
+    done = shell("--dask", address, pattern, "--model", "pca", "-r", "5", "-o", tmp_path / "p.mm")
+    assert done.returncode == 0, done.stderr
+    here = shell(pattern.parent / "part0.npy", "--model", "pca", "-r", "5", "-o", tmp_path / "q.mm")
+    assert here.returncode == 0 and matmix.load(tmp_path / "p.mm").rank_ == matmix.load(tmp_path / "q.mm").rank_
     kept = ["--checkpoint", state, "--checkpoint-every", "2"]
     first = shell("--dask", address, pattern, "-o", tmp_path / "a.mm", *kept, *OPTIONS)
     assert first.returncode == 0 and state.exists(), first.stderr
@@ -76,7 +80,7 @@ def test_what_goes_wrong_is_one_message_and_a_hint(address, folder, tmp_path):
         (["--dask", address, folder / "*.npz"], "there is no such file"),
         (["--dask", address, folder / "*.npy", "--take", "0:5"], "--take cannot be used together with --dask"),
         (["--dask", address, folder / "*.npy", "-r", "40"], "rank 40 of mode 1 does not fit its side of 28"),
-        (["--dask", address, folder / "*.npy", "--model", "pca"], "--model pca does not run on a cluster"),
+        (["--dask", address, folder / "*.npy", "--algorithm", "paper"], "option `algorithm` is `paper`"),
     ]:
         done = shell(*arguments, *out)
         assert done.returncode == 2, done.stderr
