@@ -247,6 +247,15 @@ def test_a_pass_that_fails_is_run_again_and_not_for_ever(serial, lazy, cluster, 
                     matmix.Mixture(**OPTIONS).fit(lazy)
 
 
+def test_a_scheduler_that_is_gone(lazy, monkeypatch):
+    def compute(root):
+        raise distributed.comm.CommClosedError("nobody there")
+
+    monkeypatch.setattr(_dask, "_client", lambda: SimpleNamespace(status="closed", compute=compute))
+    with pytest.raises(RuntimeError, match="the connection to the Dask scheduler was lost.*checkpoint"):
+        matmix.Mixture(**OPTIONS).fit(lazy)
+
+
 def test_ctrl_c_twice_does_not_wait_for_a_cluster_that_never_answers(tmp_path):
     script = tmp_path / "stuck.py"
     script.write_text(
