@@ -24,7 +24,10 @@ from matmix import _dask  # noqa: E402
 STEP = 40
 OPTIONS = {"n_components": 3, "rank": 3, "random_state": 1, "max_iter": 4, "tol": 0}
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*still changing after max_iter")
+pytestmark = [
+    pytest.mark.usefixtures("five_minutes"),
+    pytest.mark.filterwarnings("ignore:.*still changing after max_iter"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -252,7 +255,7 @@ def test_a_scheduler_that_is_gone(lazy, monkeypatch):
         raise distributed.comm.CommClosedError("nobody there")
 
     monkeypatch.setattr(_dask, "_client", lambda: SimpleNamespace(status="closed", compute=compute))
-    with pytest.raises(RuntimeError, match="the connection to the Dask scheduler was lost.*checkpoint"):
+    with pytest.raises(RuntimeError, match=r"the connection to the Dask scheduler was lost.*checkpoint"):
         matmix.Mixture(**OPTIONS).fit(lazy)
 
 

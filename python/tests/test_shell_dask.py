@@ -13,7 +13,10 @@ from same_bits import assert_same_bits
 
 pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
-pytestmark = pytest.mark.skipif("MATMIX_BIN" not in os.environ, reason="MATMIX_BIN does not name the program")
+pytestmark = [
+    pytest.mark.usefixtures("five_minutes"),
+    pytest.mark.skipif("MATMIX_BIN" not in os.environ, reason="MATMIX_BIN does not name the program"),
+]
 
 OPTIONS = ["-k", "3", "-r", "3", "--max-iter", "6", "--tol", "0", "--seed", "1"]
 
