@@ -2,9 +2,11 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use matmix::data::{DataSet, OpenOptions, parse_range, parse_resize, parse_scale, parse_shape};
+use matmix::data::{DataSet, OpenOptions, parse_memory, parse_range, parse_resize, parse_scale, parse_shape};
 use matmix::error::sides;
+use matmix::pass::Meter;
 use matmix::{Error, Model, ModelFile, Samples};
 
 use crate::error::hinted;
@@ -35,6 +37,13 @@ fn resize(text: &str) -> Result<(usize, usize), String> {
     parse_resize(text).map_err(|_| "it must be rows x columns, such as 64x64".into())
 }
 
+/// An amount of memory, such as 2GB.
+fn memory(text: &str) -> Result<u64, String> {
+    parse_memory(text).map_err(|_| {
+        "it must be a number of bytes with or without a unit, such as 2GB, 512MiB or 1000000".into()
+    })
+}
+
 /// A run of samples, such as 0:500.
 pub(crate) fn range(text: &str) -> Result<Range<usize>, String> {
     parse_range(text)
@@ -63,6 +72,9 @@ pub(crate) struct Reading {
     /// Keep only the first N samples.
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
+    /// How much memory a pass over the data may take; a larger set of files is read piece by piece.
+    #[arg(long, value_parser = memory, value_name = "2GB")]
+    memory: Option<u64>,
 }
 
 impl Reading {
@@ -82,9 +94,12 @@ impl Reading {
             take: take.cloned(),
             exclude: self.exclude.clone(),
             limit: self.limit,
-            ..OpenOptions::default()
+            memory_budget: self.memory,
         };
-        Ok(matmix::data::open(spec, &options)?)
+        let mut data = matmix::data::open(spec, &options)?;
+        // For the bar that shows how far a pass has come.
+        data.samples = data.samples.with_meter(Arc::new(Meter::new()));
+        Ok(data)
     }
 
     pub(crate) fn scale(&self) -> f64 {

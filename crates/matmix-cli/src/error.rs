@@ -82,6 +82,9 @@ fn hint(error: &anyhow::Error) -> Option<String> {
             "--shape gives samples another shape; `matmix info DATA` says what they are now"
         }
         Error::NotFinite { .. } => "leave such samples out with --take, or repair the data",
+        Error::Memory { .. } => {
+            "--memory is what a pass may take; fewer --threads and components need less of it"
+        }
         Error::Overflow { .. } => "--scale multiplies every value",
         Error::Count { what: "labels", .. } => "--labels takes one label per sample: text lines, .npy or IDX",
         Error::Data { problem, .. } if problem.contains("labels for") => {

@@ -1,12 +1,20 @@
 //! Bars on stderr for whatever takes longer than a moment. Not a terminal, or `--quiet`: no bars.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use matmix::Progress;
+use matmix::pass::{Meter, Reading};
+use matmix::{Progress, Samples};
+
+use crate::table::count;
+
+/// A pass that is over sooner is not worth a word.
+const LONG: Duration = Duration::from_secs(2);
 
 fn bar(quiet: bool, len: u64, template: &str) -> ProgressBar {
     // Drawn on stderr; indicatif itself is silent where that is no terminal.
@@ -18,21 +26,105 @@ fn bar(quiet: bool, len: u64, template: &str) -> ProgressBar {
     bar
 }
 
-/// A turning wheel for one piece of work; it goes when it is dropped.
-pub(crate) fn working(quiet: bool, what: String) -> Working {
+/// A turning wheel for one piece of work on these samples; it goes when it is dropped.
+pub(crate) fn working(quiet: bool, what: String, samples: &Samples<'_>) -> Working {
     let wheel = bar(quiet, 0, "{spinner} {msg} ({elapsed})");
-    wheel.set_message(what);
     wheel.enable_steady_tick(Duration::from_millis(200));
-    Working(wheel)
+    let words = Words::new(&wheel, samples);
+    words.say(what);
+    Working { wheel, words }
 }
 
 /// See [`working`].
-pub(crate) struct Working(ProgressBar);
+pub(crate) struct Working {
+    wheel: ProgressBar,
+    words: Words,
+}
 
 impl Drop for Working {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
+        self.words.end();
+        self.wheel.finish_and_clear();
     }
+}
+
+/// The words beside a bar: what was said last and, while a pass over the samples takes long, how far it has come.
+struct Words {
+    bar: ProgressBar,
+    said: Arc<Mutex<String>>,
+    watch: Option<(Sender<()>, JoinHandle<()>)>,
+}
+
+impl Words {
+    fn new(bar: &ProgressBar, samples: &Samples<'_>) -> Self {
+        let said = Arc::new(Mutex::new(String::new()));
+        // Nobody looks at a hidden bar.
+        let meter = samples.meter().filter(|_| !bar.is_hidden()).cloned();
+        let watch = meter.map(|meter| {
+            let (end, ended) = channel();
+            let (bar, said) = (bar.clone(), said.clone());
+            let thread = std::thread::spawn(move || {
+                let mut pass = Pass::new(&meter);
+                while ended.recv_timeout(Duration::from_millis(250)) == Err(RecvTimeoutError::Timeout) {
+                    let more = pass.words(&meter, Instant::now());
+                    let said = said.lock().unwrap_or_else(PoisonError::into_inner);
+                    bar.set_message(format!("{said}{}", more.unwrap_or_default()));
+                }
+            });
+            (end, thread)
+        });
+        Self { bar: bar.clone(), said, watch }
+    }
+
+    fn say(&self, what: String) {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        self.bar.set_message(what.clone());
+        *said = what;
+    }
+
+    fn end(&mut self) {
+        if let Some((end, thread)) = self.watch.take() {
+            drop(end);
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The pass that is being watched.
+struct Pass {
+    number: u64,
+    begun: Instant,
+}
+
+impl Pass {
+    fn new(meter: &Meter) -> Self {
+        Self { number: meter.read().passes, begun: Instant::now() }
+    }
+
+    /// What to say about the pass now, if it has been running for long.
+    fn words(&mut self, meter: &Meter, now: Instant) -> Option<String> {
+        let reading = meter.read();
+        if reading.passes != self.number {
+            (self.number, self.begun) = (reading.passes, now);
+        }
+        let running = now.duration_since(self.begun);
+        if running < LONG || reading.done >= reading.total {
+            return None;
+        }
+        Some(pass_words(reading, running))
+    }
+}
+
+fn pass_words(reading: Reading, running: Duration) -> String {
+    let Reading { done, total, .. } = reading;
+    let mut words = format!("; pass: {} of {} samples", count(done as usize), count(total as usize));
+    if done > 0 {
+        let rate = done as f64 / running.as_secs_f64();
+        let left = Duration::from_secs_f64((total - done) as f64 / rate);
+        let left = indicatif::HumanDuration(left);
+        words.push_str(&format!(", {}/s, {left:#} left", count(rate as usize)));
+    }
+    words
 }
 
 /// A bar over a number of pieces of work.
@@ -45,12 +137,16 @@ pub(crate) fn steps(quiet: bool, len: usize) -> ProgressBar {
 /// The live line of a fit.
 pub(crate) struct FitLine {
     bar: ProgressBar,
+    words: Words,
     interrupted: Interrupted,
 }
 
 impl FitLine {
-    pub(crate) fn new(quiet: bool, interrupted: Interrupted) -> Self {
-        Self { bar: bar(quiet, 1, "{bar:20} {msg}, {eta} left at most"), interrupted }
+    pub(crate) fn new(quiet: bool, interrupted: Interrupted, samples: &Samples<'_>) -> Self {
+        let bar = bar(quiet, 1, "{bar:20} {msg}, {eta} left at most");
+        let words = Words::new(&bar, samples);
+        words.say("starting".into());
+        Self { bar, words, interrupted }
     }
 
     /// Shows one iteration; breaks after Ctrl-C.
@@ -58,7 +154,7 @@ impl FitLine {
         self.bar.set_length((p.n_init * p.max_iter).max(1) as u64);
         let start =
             if p.n_init > 1 { format!("start {}/{}, ", p.restart + 1, p.n_init) } else { String::new() };
-        self.bar.set_message(format!(
+        self.words.say(format!(
             "{start}iteration {}/{}, log-likelihood {:.4}, error {:.4}",
             p.iteration, p.max_iter, p.log_likelihood, p.reconstruction_error
         ));
@@ -66,7 +162,8 @@ impl FitLine {
         if self.interrupted.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    pub(crate) fn clear(&self) {
+    pub(crate) fn clear(&mut self) {
+        self.words.end();
         self.bar.finish_and_clear();
     }
 }
@@ -91,5 +188,34 @@ impl Interrupted {
 
     pub(crate) fn is_set(&self) -> bool {
         self.0.load(Ordering::SeqCst)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pass_is_worth_a_word_once_it_takes_long() {
+        let meter = Meter::new();
+        let mut pass = Pass::new(&meter);
+        meter.begin(1_000_000);
+        let begun = Instant::now();
+        assert_eq!(pass.words(&meter, begun), None);
+        meter.add(200_000);
+        assert_eq!(pass.words(&meter, begun + Duration::from_millis(1999)), None);
+        let words = pass.words(&meter, begun + Duration::from_secs(4)).unwrap();
+        assert_eq!(words, "; pass: 200,000 of 1,000,000 samples, 50,000/s, 16s left");
+        // The next pass begins anew, and one that is done is not worth a word either.
+        meter.begin(1_000_000);
+        assert_eq!(pass.words(&meter, begun + Duration::from_secs(5)), None);
+        meter.add(1_000_000);
+        assert_eq!(pass.words(&meter, begun + Duration::from_secs(9)), None);
+    }
+
+    #[test]
+    fn nothing_is_said_about_a_rate_before_there_is_one() {
+        let words = pass_words(Reading { passes: 1, done: 0, total: 10 }, Duration::from_secs(3));
+        assert_eq!(words, "; pass: 0 of 10 samples");
     }
 }

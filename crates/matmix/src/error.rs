@@ -201,6 +201,18 @@ pub enum Error {
         problem: String,
     },
 
+    /// A memory budget in which not even one chunk of the samples can be worked on.
+    #[error(
+        "a memory budget of {} is too small: at least {} are needed for two chunks of the samples and the sums of a pass",
+        bytes(*.budget), bytes(*.needed)
+    )]
+    Memory {
+        /// The budget in bytes.
+        budget: u64,
+        /// What would be enough, in bytes.
+        needed: u64,
+    },
+
     /// Whatever runs the passes (a cluster, say) failed.
     #[error("a pass could not be run: {problem}")]
     Engine {
@@ -274,6 +286,17 @@ pub fn sides(shape: &[usize]) -> String {
     if sides.is_empty() { "()".into() } else { sides.join("×") }
 }
 
+/// `64.0 MB`, the way an amount of memory is written everywhere; never less than it is.
+pub fn bytes(bytes: u64) -> String {
+    for (unit, name) in [(1_000_000_000_000, "TB"), (1_000_000_000, "GB"), (1_000_000, "MB"), (1000, "kB")] {
+        if bytes >= unit {
+            let tenths = (u128::from(bytes) * 10).div_ceil(u128::from(unit));
+            return format!("{}.{} {name}", tenths / 10, tenths % 10);
+        }
+    }
+    format!("{bytes} bytes")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -293,7 +316,7 @@ mod tests {
     variants! {
         EmptySet, EmptyShape, DataLength, NotFinite, Overflow, ShapeMismatch, TooManyComponents, RankCount, Rank,
         Option, Count, Weight, ZeroWeights, Index, Order, Model, UnknownPreset, TooLarge, LostSamples, Sums, Task,
-        Bytes, Engine, Io, Format, Data,
+        Bytes, Memory, Engine, Io, Format, Data,
     }
 
     #[test]

@@ -295,8 +295,8 @@ impl LowRank {
             samples,
             8 * size * chunks::chunk_len(size),
             || (),
-            |(), range| {
-                let x = samples.to_f64(range.clone())?;
+            |(), range, chunk| {
+                let x: Vec<f64> = (0..chunk.len()).map(|i| chunk.get(i) * samples.scale()).collect();
                 if x.iter().any(|x| !x.is_finite()) {
                     samples.check_finite(range)?;
                 }

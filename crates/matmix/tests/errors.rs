@@ -494,6 +494,22 @@ fn engines_that_fail_and_answers_to_another_question() {
 }
 
 #[test]
+fn a_memory_budget_for_less_than_a_chunk() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.npy");
+    npy::write_array(&path, &[6, 2, 3], &[1.0f32; 36]).unwrap();
+    let samples = Samples::from_npy(&path).unwrap().with_memory_budget(100);
+    let error = fit_low_rank(&samples, &LowRankOptions::default()).unwrap_err();
+    // Two chunks of 144 bytes, 64 samples of scratch, and four times the sums of six numbers.
+    assert_eq!(error, Error::Memory { budget: 100, needed: 2 * 144 + 64 * 48 + 4 * 48 });
+    says(
+        &error,
+        "a memory budget of 100 bytes is too small: at least 3.6 kB are needed for two chunks of the samples and the \
+         sums of a pass",
+    );
+}
+
+#[test]
 fn tasks_for_other_samples_and_bytes_that_are_none() {
     let refused = |task: Task| match task.run(&six(), 0).unwrap_err() {
         Error::Task { problem } => problem,

@@ -30,7 +30,11 @@ impl Assign {
         }
         let seen = Seen::new(&self.model, &self.data, &self.options)?;
         let mixture = seen.mixture("responsibilities")?;
-        let spinner = working(quiet, format!("assigning {}", plural(seen.data.samples.len(), "sample")));
+        let spinner = working(
+            quiet,
+            format!("assigning {}", plural(seen.data.samples.len(), "sample")),
+            &seen.data.samples,
+        );
         let k = mixture.n_components();
         let gamma = mixture.responsibilities(&seen.view)?;
         drop(spinner);

@@ -21,7 +21,8 @@ use crate::table::{Table, number, plural};
 /// ends a fit early and keeps the best model so far.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Fit {
-    /// The samples: a .npy, .npz, IDX or .mat file, a folder of images, or demo:mnist.
+    /// The samples: a .npy, .npz, IDX or .mat file, a folder of images, demo:mnist, or several .npy files as one set
+    /// ('parts/*.npy' in quotes, or a.npy,b.npy).
     #[arg(value_name = "DATA")]
     data: String,
     /// The model file to write.
@@ -73,13 +74,13 @@ impl Fit {
         let preset = self.model.unwrap_or_else(|| Preset::for_order(samples.order(), options.components));
         self.notes(preset, &options, quiet);
         let fit = if preset.is_mixture() {
-            let mut line = FitLine::new(quiet, Interrupted::watch());
+            let mut line = FitLine::new(quiet, Interrupted::watch(), samples);
             let fit = preset.fit(samples, &options, &mut |p| line.show(p));
             line.clear();
             fit?
         } else {
             // No iteration of these takes long enough to be stopped in between.
-            let _working = working(quiet, format!("fitting {preset}"));
+            let _working = working(quiet, format!("fitting {preset}"), samples);
             preset.fit(samples, &options, &mut |_| std::ops::ControlFlow::Continue(()))?
         };
         let view = preset.view(samples)?;

@@ -55,8 +55,9 @@ impl Values {
     fn of(data: &DataSet) -> matmix::Result<Self> {
         let samples = &data.samples;
         let (mut low, mut high, mut sum) = (f64::INFINITY, f64::NEG_INFINITY, 0.0);
-        for n in 0..samples.len() {
-            for x in samples.to_f64(n..n + 1)? {
+        let step = ((1 << 18) / samples.sample_len()).max(1);
+        for n in (0..samples.len()).step_by(step) {
+            for x in samples.to_f64(n..(n + step).min(samples.len()))? {
                 (low, high, sum) = (low.min(x), high.max(x), sum + x);
             }
         }

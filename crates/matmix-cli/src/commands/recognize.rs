@@ -68,7 +68,8 @@ impl Recognize {
             )
         })?;
         let (g, p) = (self.view(&file, &gallery)?, self.view(&file, &probe)?);
-        let spinner = working(quiet, format!("comparing {}", plural(probe.samples.len(), "probe")));
+        let spinner =
+            working(quiet, format!("comparing {}", plural(probe.samples.len(), "probe")), &probe.samples);
         let distance: Distance = self.distance.parse()?;
         let nearest = Recognizer::new(&file.model, &g, &known.index, distance)?.neighbours(&p, 1)?;
         drop(spinner);

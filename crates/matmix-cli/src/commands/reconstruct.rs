@@ -41,7 +41,11 @@ impl Reconstruct {
             return Err(hinted(message, "-o X.npy writes an array, -o FOLDER one PNG per sample"));
         }
         let seen = Seen::new(&self.model, &self.data, &self.options)?;
-        let spinner = working(quiet, format!("rebuilding {}", plural(seen.data.samples.len(), "sample")));
+        let spinner = working(
+            quiet,
+            format!("rebuilding {}", plural(seen.data.samples.len(), "sample")),
+            &seen.data.samples,
+        );
         if to_file {
             self.write(&seen)?;
         } else {

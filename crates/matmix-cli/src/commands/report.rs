@@ -49,7 +49,7 @@ impl Report {
         output::check(&self.output)?;
         let seen = Seen::new(&self.model, &self.data, &self.options)?;
         let mixture = seen.mixture("report")?;
-        let spinner = working(quiet, format!("looking at {}", plural(seen.view.len(), "sample")));
+        let spinner = working(quiet, format!("looking at {}", plural(seen.view.len(), "sample")), &seen.view);
         // The rows of a sample are samples of their own here, and have no labels.
         let labels = seen.data.labels.clone().filter(|_| seen.parts == 1);
         let mut options = ReportOptions {

@@ -36,7 +36,7 @@ impl Score {
         let seen = Seen::new(&self.model, &self.data, &self.options)?;
         let mixture = seen.mixture("likelihood")?;
         let n = seen.data.samples.len();
-        let spinner = working(quiet, format!("scoring {}", plural(n, "sample")));
+        let spinner = working(quiet, format!("scoring {}", plural(n, "sample")), &seen.data.samples);
         let parts = mixture.score_samples(&seen.view)?;
         drop(spinner);
         // The rows of a sample are independent in a model of rows: their log-likelihoods add up.

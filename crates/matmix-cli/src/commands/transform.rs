@@ -36,7 +36,11 @@ impl Transform {
     pub(crate) fn run(self, quiet: bool) -> anyhow::Result<()> {
         output::check(&self.output)?;
         let seen = Seen::new(&self.model, &self.data, &self.options)?;
-        let spinner = working(quiet, format!("projecting {}", plural(seen.data.samples.len(), "sample")));
+        let spinner = working(
+            quiet,
+            format!("projecting {}", plural(seen.data.samples.len(), "sample")),
+            &seen.data.samples,
+        );
         let cores = match &seen.file.model {
             Model::Mixture(m) if self.all => m.project(&seen.view)?.cores,
             Model::Mixture(m) => m.transform(&seen.view)?.0,

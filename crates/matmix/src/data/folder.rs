@@ -18,8 +18,8 @@ use rayon::prelude::*;
 
 use super::labels::Labels;
 use super::open::{Found, OpenOptions, choose};
-use super::samples::Samples;
-use super::source::{Buffer, Chunk, Element, Source};
+use super::samples::{DEFAULT_BUDGET, Samples};
+use super::source::{Buffer, Chunk, Element, Residence, Source};
 use crate::error::{Error, Result};
 
 const FORMAT: &str = "image";
@@ -65,7 +65,7 @@ pub(crate) fn open(folder: &Path, given: Option<&Labels>, options: &OpenOptions)
     images.decode_one(&images.files[0])?;
     let bytes = images.files.len().checked_mul(images.sample_len());
     let samples = match bytes {
-        Some(bytes) if bytes as u64 <= options.memory_budget => {
+        Some(bytes) if bytes as u64 <= options.memory_budget.unwrap_or(DEFAULT_BUDGET) => {
             let mut all = vec![0; bytes];
             images.decode(&images.files, &mut all)?;
             Samples::from_vec(&images.shape, all)?
@@ -148,6 +148,18 @@ impl Source for Images {
         buffer.u8.resize(samples.len() * self.sample_len(), 0);
         self.decode(&self.files[samples], &mut buffer.u8)?;
         Ok(Chunk::U8(&buffer.u8))
+    }
+
+    fn residence(&self) -> Residence {
+        Residence::Elsewhere
+    }
+
+    fn load(&self, samples: Range<usize>, buffer: &mut Buffer) -> Result<()> {
+        // Whoever reads ahead has threads of its own.
+        for file in &self.files[samples] {
+            buffer.u8.extend(self.decode_one(file)?);
+        }
+        Ok(())
     }
 }
 
@@ -308,7 +320,7 @@ mod tests {
             grey(folder.path().join(format!("{i}.png")), 4, 3, i * 40);
         }
         let now = open(folder.path(), None, &OpenOptions::default()).unwrap().samples;
-        let options = OpenOptions { memory_budget: 59, ..Default::default() };
+        let options = OpenOptions { memory_budget: Some(59), ..Default::default() };
         let later = open(folder.path(), None, &options).unwrap().samples;
         assert_eq!(now.to_f64(0..5).unwrap(), later.to_f64(0..5).unwrap());
         assert_eq!(now.to_f64(2..4).unwrap(), later.to_f64(2..4).unwrap());

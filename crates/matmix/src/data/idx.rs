@@ -4,16 +4,14 @@
 //! elements in C order, big-endian.
 
 use std::io::Read;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use flate2::read::MultiGzDecoder;
-use memmap2::Mmap;
 
-use super::npy::{Array, Elements, map_file};
+use super::flat::{FlatFile, map_file};
+use super::npy::{self, Array, Elements};
 use super::samples::Samples;
-use super::source::{Buffer, Chunk, Element, Source};
 use crate::error::{Error, Result, sides};
 
 const FORMAT: &str = "IDX file";
@@ -63,6 +61,29 @@ impl Header {
         Ok(Header { element, shape, offset, needed })
     }
 
+    /// The element type as NumPy writes it.
+    fn descr(&self) -> &'static str {
+        match self.element {
+            0x08 => "|u1",
+            0x09 => "|i1",
+            0x0B => ">i2",
+            0x0C => ">i4",
+            0x0D => ">f4",
+            _ => ">f8",
+        }
+    }
+
+    /// The number of samples and their shape.
+    fn samples(&self) -> std::result::Result<(usize, &[usize]), String> {
+        if self.shape.len() < 2 {
+            return Err(format!(
+                "it has one axis of {}, as files of labels have; samples need sample × mode 1 (× mode 2 …)",
+                self.shape[0]
+            ));
+        }
+        Ok((self.shape[0], &self.shape[1..]))
+    }
+
     fn check_length(&self, found: usize) -> std::result::Result<(), String> {
         if found == self.needed {
             return Ok(());
@@ -93,36 +114,29 @@ pub(crate) fn looks_like_gzip(bytes: &[u8]) -> bool {
 pub(crate) fn open(path: &Path) -> Result<Samples<'static>> {
     let map = map_file(path)?;
     let wrong = |problem: String| Error::format(path, FORMAT, problem);
-    let bytes = if looks_like_gzip(&map) {
-        Bytes::Unpacked(unpack(&map).map_err(wrong)?)
-    } else {
-        Bytes::Mapped(map)
-    };
-    samples(bytes).map_err(wrong)
+    if looks_like_gzip(&map) {
+        return from_gzip(&map).map_err(wrong);
+    }
+    let header = Header::parse(&map).map_err(wrong)?;
+    header.check_length(map.len() - header.offset).map_err(wrong)?;
+    let (len, shape) = header.samples().map_err(wrong)?;
+    let file = FlatFile::new(path, map, header.descr(), header.offset, len, shape).map_err(wrong)?;
+    Samples::from_source(Arc::new(file)).map_err(|e| wrong(e.to_string()))
 }
 
 /// The samples of a gzip IDX file that is in memory.
 pub(crate) fn from_gzip(bytes: &[u8]) -> std::result::Result<Samples<'static>, String> {
-    samples(Bytes::Unpacked(unpack(bytes)?))
-}
-
-fn samples(bytes: Bytes) -> std::result::Result<Samples<'static>, String> {
+    let mut bytes = unpack(bytes)?;
     let header = Header::parse(&bytes)?;
-    header.check_length(bytes.len() - header.offset)?;
-    if header.shape.len() < 2 {
-        return Err(format!(
-            "it has one axis of {}, as files of labels have; samples need sample × mode 1 (× mode 2 …)",
-            header.shape[0]
-        ));
-    }
-    let modes = header.shape[1..].to_vec();
-    let samples = if header.element == 0x08 {
-        let len = header.shape[0];
-        Samples::from_source(Arc::new(Idx { bytes, offset: header.offset, len, shape: modes }))
+    let (_, shape) = header.samples()?;
+    let elements = if header.element == 0x08 {
+        // No second copy of what may be large.
+        bytes.drain(..header.offset);
+        Elements::U8(bytes)
     } else {
-        decode(&header, &bytes).into_samples(&modes)
+        decode(&header, &bytes)?
     };
-    samples.map_err(|e| e.to_string())
+    elements.into_samples(shape).map_err(|e| e.to_string())
 }
 
 /// Decodes a whole IDX file, plain or gzip, from memory; the error says what is wrong with it.
@@ -136,7 +150,7 @@ pub(crate) fn parse(bytes: &[u8]) -> std::result::Result<Array, String> {
     };
     let header = Header::parse(bytes)?;
     header.check_length(bytes.len() - header.offset)?;
-    let elements = decode(&header, bytes);
+    let elements = decode(&header, bytes)?;
     Ok(Array { shape: header.shape, elements })
 }
 
@@ -161,27 +175,8 @@ fn unpack(bytes: &[u8]) -> std::result::Result<Vec<u8>, String> {
 }
 
 /// The caller has checked that all elements are there.
-fn decode(header: &Header, bytes: &[u8]) -> Elements {
-    let body = &bytes[header.offset..header.offset + header.needed];
-    macro_rules! numbers {
-        ($type:ty, $to:ty) => {
-            body.chunks_exact(size_of::<$type>())
-                .map(|b| {
-                    let mut bytes = [0; size_of::<$type>()];
-                    bytes.copy_from_slice(b);
-                    <$type>::from_be_bytes(bytes) as $to
-                })
-                .collect()
-        };
-    }
-    match header.element {
-        0x08 => Elements::U8(body.to_vec()),
-        0x09 => Elements::F32(numbers!(i8, f32)),
-        0x0B => Elements::F32(numbers!(i16, f32)),
-        0x0C => Elements::F64(numbers!(i32, f64)),
-        0x0D => Elements::F32(numbers!(f32, f32)),
-        _ => Elements::F64(numbers!(f64, f64)),
-    }
+fn decode(header: &Header, bytes: &[u8]) -> std::result::Result<Elements, String> {
+    npy::decode(header.descr(), &bytes[header.offset..header.offset + header.needed])
 }
 
 /// The file of labels beside a file of images, if there is one: `train-images-idx3-ubyte.gz` has
@@ -207,48 +202,6 @@ pub(crate) fn labels_beside(path: &Path) -> Option<PathBuf> {
         .flat_map(|n| [n.clone(), format!("{n}.gz")])
         .map(|n| path.with_file_name(n))
         .find(|p| p.is_file())
-}
-
-enum Bytes {
-    Mapped(Mmap),
-    Unpacked(Vec<u8>),
-}
-
-impl std::ops::Deref for Bytes {
-    type Target = [u8];
-    fn deref(&self) -> &[u8] {
-        match self {
-            Bytes::Mapped(map) => map,
-            Bytes::Unpacked(bytes) => bytes,
-        }
-    }
-}
-
-/// Bytes that stay where they are.
-struct Idx {
-    bytes: Bytes,
-    offset: usize,
-    len: usize,
-    shape: Vec<usize>,
-}
-
-impl Source for Idx {
-    fn shape(&self) -> &[usize] {
-        &self.shape
-    }
-
-    fn len(&self) -> usize {
-        self.len
-    }
-
-    fn element(&self) -> Element {
-        Element::U8
-    }
-
-    fn read<'a>(&'a self, samples: Range<usize>, _: &'a mut Buffer) -> Result<Chunk<'a>> {
-        let size: usize = self.shape.iter().product();
-        Ok(Chunk::U8(&self.bytes[self.offset + samples.start * size..self.offset + samples.end * size]))
-    }
 }
 
 #[cfg(test)]

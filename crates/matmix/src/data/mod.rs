@@ -6,6 +6,8 @@
 
 pub mod atomic;
 mod digits;
+mod files;
+mod flat;
 mod folder;
 mod idx;
 mod labels;
@@ -27,5 +29,5 @@ pub use labels::Labels;
 pub use model_file::{Model, ModelFile};
 pub use open::{DataSet, OpenOptions, open};
 pub use samples::Samples;
-pub use source::{Buffer, Chunk, Element, Scalar, Source};
-pub use spec::{parse_range, parse_resize, parse_scale, parse_shape};
+pub use source::{Buffer, Chunk, Element, Residence, Scalar, Source};
+pub use spec::{parse_memory, parse_range, parse_resize, parse_scale, parse_shape};

@@ -1,17 +1,14 @@
 //! NumPy's `.npy` format: memory-mapped in, written out.
 //!
-//! `u8`, `f32` and `f64` in this machine's byte order and in C order stay on disk; every other real type and
-//! Fortran order are converted once, in memory.
+//! Files in C order stay on disk; `u8`, `f32` and `f64` in this machine's byte order are worked on as they are, every
+//! other real type is converted chunk by chunk. Fortran order is put in order once, in memory.
 
-use std::fs::File;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use memmap2::Mmap;
-
 use super::atomic::write_file;
+use super::flat::{FlatFile, map_file};
 use super::samples::Samples;
-use super::source::{Buffer, Chunk, Element, Scalar, Source};
+use super::source::{Buffer, Element, InMemory, Scalar, Source};
 use crate::error::{Error, Result, sides};
 
 const FORMAT: &str = ".npy file";
@@ -192,32 +189,42 @@ pub(crate) fn element_size(descr: &str) -> std::result::Result<usize, String> {
     }
 }
 
-fn decode(descr: &str, body: &[u8]) -> std::result::Result<Elements, String> {
+pub(crate) fn decode(descr: &str, body: &[u8]) -> std::result::Result<Elements, String> {
+    let mut buffer = Buffer::new();
+    decode_into(descr, body, &mut buffer)?;
+    Ok(match &descr[1..] {
+        "u1" | "b1" => Elements::U8(buffer.u8),
+        "i1" | "u2" | "i2" | "f4" => Elements::F32(buffer.f32),
+        _ => Elements::F64(buffer.f64),
+    })
+}
+
+/// Adds the elements in `body` to a buffer, in the type they are worked on.
+pub(crate) fn decode_into(descr: &str, body: &[u8], to: &mut Buffer) -> std::result::Result<(), String> {
     let big = descr.starts_with('>');
     macro_rules! numbers {
-        ($type:ty, $to:ty) => {
-            body.chunks_exact(size_of::<$type>())
-                .map(|b| {
-                    let mut bytes = [0; size_of::<$type>()];
-                    bytes.copy_from_slice(b);
-                    (if big { <$type>::from_be_bytes(bytes) } else { <$type>::from_le_bytes(bytes) }) as $to
-                })
-                .collect()
+        ($type:ty, $to:expr, $as:ty) => {
+            $to.extend(body.chunks_exact(size_of::<$type>()).map(|b| {
+                let mut bytes = [0; size_of::<$type>()];
+                bytes.copy_from_slice(b);
+                (if big { <$type>::from_be_bytes(bytes) } else { <$type>::from_le_bytes(bytes) }) as $as
+            }))
         };
     }
-    Ok(match &descr[1..] {
-        "u1" | "b1" => Elements::U8(body.to_vec()),
-        "i1" => Elements::F32(numbers!(i8, f32)),
-        "u2" => Elements::F32(numbers!(u16, f32)),
-        "i2" => Elements::F32(numbers!(i16, f32)),
-        "f4" => Elements::F32(numbers!(f32, f32)),
-        "u4" => Elements::F64(numbers!(u32, f64)),
-        "i4" => Elements::F64(numbers!(i32, f64)),
-        "u8" => Elements::F64(numbers!(u64, f64)),
-        "i8" => Elements::F64(numbers!(i64, f64)),
-        "f8" => Elements::F64(numbers!(f64, f64)),
+    match descr.get(1..).unwrap_or_default() {
+        "u1" | "b1" => to.u8.extend_from_slice(body),
+        "i1" => numbers!(i8, to.f32, f32),
+        "u2" => numbers!(u16, to.f32, f32),
+        "i2" => numbers!(i16, to.f32, f32),
+        "f4" => numbers!(f32, to.f32, f32),
+        "u4" => numbers!(u32, to.f64, f64),
+        "i4" => numbers!(i32, to.f64, f64),
+        "u8" => numbers!(u64, to.f64, f64),
+        "i8" => numbers!(i64, to.f64, f64),
+        "f8" => numbers!(f64, to.f64, f64),
         _ => return Err(format!("its elements are `{descr}`; real numbers are needed")),
-    })
+    }
+    Ok(())
 }
 
 /// The same array with the LAST axis varying fastest; also what a MATLAB array needs.
@@ -244,96 +251,29 @@ pub(crate) fn from_fortran_order<T: Copy>(shape: &[usize], x: &[T]) -> Vec<T> {
     out
 }
 
-/// A `.npy` file whose elements stay on disk, or a converted copy where they cannot.
-pub(crate) struct MappedNpy {
-    shape: Vec<usize>,
-    len: usize,
-    elements: Stored,
-}
-
-enum Stored {
-    Mapped { map: Mmap, range: Range<usize>, element: Element },
-    Converted(Elements),
-}
-
-impl MappedNpy {
-    /// Maps the file; the first axis counts the samples, the others are the modes.
-    pub(crate) fn open(path: &Path) -> Result<Self> {
-        let map = map_file(path)?;
-        let wrong = |problem: String| Error::format(path, FORMAT, problem);
-        let header = Header::parse(&map).map_err(wrong)?;
-        let body = body(&header, &map).map_err(wrong)?;
-        if header.shape.len() < 2 {
-            return Err(wrong(format!(
-                "its shape is {}; samples need at least two axes, sample × mode 1 (× mode 2 …)",
-                sides(&header.shape)
-            )));
-        }
-        let range = header.offset..header.offset + body.len();
-        let (len, shape) = (header.shape[0], header.shape[1..].to_vec());
-        let native = cfg!(target_endian = "little") && !header.fortran_order;
-        let element = match header.descr.as_str() {
-            "|u1" | "<u1" | "=u1" | "|b1" => Some(Element::U8),
-            "<f4" if bytemuck::try_cast_slice::<u8, f32>(body).is_ok() => Some(Element::F32),
-            "<f8" if bytemuck::try_cast_slice::<u8, f64>(body).is_ok() => Some(Element::F64),
-            _ => None,
-        };
-        let elements = match element.filter(|_| native) {
-            Some(element) => Stored::Mapped { range, element, map },
-            None => Stored::Converted(parse(&map).map_err(wrong)?.elements),
-        };
-        Ok(Self { shape, len, elements })
+/// The samples of a `.npy` file: on disk, or in memory where they have to be put in order first (Fortran's). The first
+/// axis counts the samples, the others are the modes.
+pub(crate) fn source(path: &Path) -> Result<Box<dyn Source>> {
+    let map = map_file(path)?;
+    let wrong = |problem: String| Error::format(path, FORMAT, problem);
+    let header = Header::parse(&map).map_err(wrong)?;
+    body(&header, &map).map_err(wrong)?;
+    if header.shape.len() < 2 {
+        return Err(wrong(format!(
+            "its shape is {}; samples need at least two axes, sample × mode 1 (× mode 2 …)",
+            sides(&header.shape)
+        )));
     }
-}
-
-impl Source for MappedNpy {
-    fn shape(&self) -> &[usize] {
-        &self.shape
+    let (len, shape) = (header.shape[0], header.shape[1..].to_vec());
+    if !header.fortran_order {
+        let file = FlatFile::new(path, map, &header.descr, header.offset, len, &shape).map_err(wrong)?;
+        return Ok(Box::new(file));
     }
-
-    fn len(&self) -> usize {
-        self.len
-    }
-
-    fn element(&self) -> Element {
-        match &self.elements {
-            Stored::Mapped { element, .. } => *element,
-            Stored::Converted(Elements::U8(_)) => Element::U8,
-            Stored::Converted(Elements::F32(_)) => Element::F32,
-            Stored::Converted(Elements::F64(_)) => Element::F64,
-        }
-    }
-
-    fn read<'a>(&'a self, samples: Range<usize>, _: &'a mut Buffer) -> Result<Chunk<'a>> {
-        let size: usize = self.shape.iter().product();
-        let at = samples.start * size..samples.end * size;
-        Ok(match &self.elements {
-            Stored::Mapped { map, range, element } => {
-                let body = &map[range.clone()];
-                match element {
-                    Element::U8 => Chunk::U8(&body[at]),
-                    Element::F32 => Chunk::F32(&bytemuck::cast_slice(body)[at]),
-                    Element::F64 => Chunk::F64(&bytemuck::cast_slice(body)[at]),
-                }
-            }
-            Stored::Converted(Elements::U8(x)) => Chunk::U8(&x[at]),
-            Stored::Converted(Elements::F32(x)) => Chunk::F32(&x[at]),
-            Stored::Converted(Elements::F64(x)) => Chunk::F64(&x[at]),
-        })
-    }
-}
-
-/// Maps a file into memory, read-only.
-pub(crate) fn map_file(path: &Path) -> Result<Mmap> {
-    let file = File::open(path).map_err(|e| Error::io(path, "open", &e))?;
-    let metadata = file.metadata().map_err(|e| Error::io(path, "open", &e))?;
-    if metadata.is_dir() {
-        return Err(Error::Io { path: path.to_owned(), action: "open", message: "it is a folder".into() });
-    }
-    // SAFETY: the map is private to this process and only read. Another process that truncates the file
-    // while it is mapped could end this one (SIGBUS); that is the documented price of not copying.
-    #[allow(unsafe_code)]
-    unsafe { Mmap::map(&file) }.map_err(|e| Error::io(path, "map", &e))
+    Ok(match parse(&map).map_err(wrong)?.elements {
+        Elements::U8(x) => Box::new(InMemory::new(shape, x.into())),
+        Elements::F32(x) => Box::new(InMemory::new(shape, x.into())),
+        Elements::F64(x) => Box::new(InMemory::new(shape, x.into())),
+    })
 }
 
 /// Writes an array in C order; the elements come in pieces, so that they need not be in memory at once.
@@ -360,7 +300,7 @@ pub fn write_array<T: Scalar>(path: impl Into<PathBuf>, shape: &[usize], element
     write(path, shape, |put| put(elements))
 }
 
-fn header_bytes(descr: &str, shape: &[usize]) -> Vec<u8> {
+pub(crate) fn header_bytes(descr: &str, shape: &[usize]) -> Vec<u8> {
     let axes: Vec<String> = shape.iter().map(|axis| format!("{axis},")).collect();
     let mut text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({}), }}", axes.join(" "));
     // The elements begin at a multiple of 64 bytes, as NumPy writes them, so that they can be mapped.
@@ -377,6 +317,7 @@ fn header_bytes(descr: &str, shape: &[usize]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::source::{Chunk, Residence};
     use super::*;
 
     #[test]
@@ -385,8 +326,8 @@ mod tests {
         let path = folder.path().join("x.npy");
         let x: Vec<f32> = (0..24).map(|i| i as f32 / 7.0).collect();
         write_array(&path, &[4, 2, 3], &x).unwrap();
-        let npy = MappedNpy::open(&path).unwrap();
-        assert!(matches!(npy.elements, Stored::Mapped { element: Element::F32, .. }));
+        let npy = source(&path).unwrap();
+        assert_eq!((npy.element(), npy.residence()), (Element::F32, Residence::Mapped));
         assert_eq!(npy.read(1..3, &mut Buffer::new()).unwrap(), Chunk::F32(&x[6..18]));
     }
 
@@ -402,8 +343,9 @@ mod tests {
             bytes.extend(x.to_be_bytes());
         }
         std::fs::write(&path, bytes).unwrap();
-        let npy = MappedNpy::open(&path).unwrap();
+        let npy = source(&path).unwrap();
         assert_eq!((npy.len(), npy.shape()), (2, &[3][..]));
+        assert_eq!(npy.residence(), Residence::Memory);
         let x = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0];
         assert_eq!(npy.read(0..2, &mut Buffer::new()).unwrap(), Chunk::F32(&x));
     }

@@ -5,8 +5,9 @@ use std::path::Path;
 
 use zip::ZipArchive;
 
+use super::flat::map_file;
 use super::labels::Labels;
-use super::npy::{self, Header, map_file};
+use super::npy::{self, Header};
 use super::open::Found;
 use crate::error::{Error, Result, sides};
 

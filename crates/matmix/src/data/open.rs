@@ -1,4 +1,4 @@
-//! From what a person types to a set of samples: `faces/`, `x.npy`, `x.npz:images`, `demo:mnist`.
+//! From what a person types to a set of samples: `faces/`, `x.npy`, `parts/*.npy`, `x.npz:images`, `demo:mnist`.
 
 use std::io::Read;
 use std::ops::Range;
@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use super::digits::digits;
 use super::labels::Labels;
 use super::samples::Samples;
-use super::{folder, idx, mat, npz};
+use super::source::Residence;
+use super::{files, folder, idx, mat, npz};
 use crate::error::{Error, Result, sides};
 
 /// How data is to be opened.
@@ -29,9 +30,9 @@ pub struct OpenOptions {
     pub exclude: Vec<String>,
     /// Of those, keep the first so many.
     pub limit: Option<usize>,
-    /// The number of bytes up to which a folder of images is decoded into memory; a larger one is decoded
-    /// whenever a part of it is read.
-    pub memory_budget: u64,
+    /// About how many bytes a pass over the samples may take, see [`Samples::with_memory_budget`]. A folder of images up
+    /// to this size (1 GiB if it is not given) is decoded into memory, a larger one whenever a part of it is read.
+    pub memory_budget: Option<u64>,
 }
 
 impl Default for OpenOptions {
@@ -45,7 +46,7 @@ impl Default for OpenOptions {
             take: None,
             exclude: Vec::new(),
             limit: None,
-            memory_budget: 1 << 30,
+            memory_budget: None,
         }
     }
 }
@@ -105,7 +106,7 @@ pub(super) struct Found {
     pub(super) array: Option<String>,
 }
 
-/// Opens `spec`: a `.npy`, `.npz` (or `file.npz:array`), IDX or MATLAB file (or `file.mat:variable`), a folder of
+/// Opens `spec`: a `.npy` file, several of them as one set (`a.npy,b.npy` or `parts/*.npy`, each file a part), a `.npz` (or `file.npz:array`), IDX or MATLAB file (or `file.mat:variable`), a folder of
 /// images, or `demo:mnist`.
 ///
 /// ```
@@ -118,7 +119,6 @@ pub(super) struct Found {
 /// ```
 pub fn open(spec: &str, options: &OpenOptions) -> Result<DataSet> {
     options.validate()?;
-    // A list or a pattern of files that together are one set would be taken apart here.
     open_one(spec, options).map_err(|error| match error {
         // These say where the trouble is; the others know of no file.
         Error::Io { .. } | Error::Format { .. } | Error::Data { .. } | Error::Option { .. } => error,
@@ -129,8 +129,12 @@ pub fn open(spec: &str, options: &OpenOptions) -> Result<DataSet> {
 fn open_one(spec: &str, options: &OpenOptions) -> Result<DataSet> {
     let problem = |problem: String| Error::Data { name: spec.to_string(), problem };
     let given = options.labels.as_deref().map(Labels::read).transpose()?;
+    let files = files::named(spec)?;
     let (path, array) = split(spec);
-    let kind = Kind::of(spec, &path, array)?;
+    let kind = match &files {
+        Some(_) => Kind::Files,
+        None => Kind::of(spec, &path, array)?,
+    };
     if kind != Kind::Folder && (options.colour || options.resize.is_some()) {
         let option = if options.colour { "--colour" } else { "--resize" };
         return Err(problem(format!("{option} is for folders of images; this is {}", kind.name())));
@@ -144,6 +148,13 @@ fn open_one(spec: &str, options: &OpenOptions) -> Result<DataSet> {
         }
         Kind::Folder => {
             folder::open(&path, given.as_ref(), options).map_err(|error| about_labels(error, options))?
+        }
+        Kind::Files => {
+            let files = files.unwrap_or_default();
+            if let Some(other) = files.iter().find(|f| !f.extension().is_some_and(|e| e == "npy")) {
+                return Err(Error::data(other, "only .npy files can be parts of one set"));
+            }
+            Found { samples: Samples::from_npy_files(&files)?, labels: None, array: None }
         }
         Kind::Npy => Found { samples: Samples::from_npy(&path)?, labels: None, array: None },
         Kind::Npz => npz::open(&path, array, given.is_none())?,
@@ -188,6 +199,18 @@ fn open_one(spec: &str, options: &OpenOptions) -> Result<DataSet> {
     }
     if let Some(scale) = options.scale {
         samples = samples.scaled(scale)?;
+    }
+    if let Some(budget) = options.memory_budget {
+        let bytes = samples.stored_bytes();
+        if samples.residence() == Residence::Memory && bytes > budget && kind != Kind::Demo {
+            return Err(problem(format!(
+                "its samples are unpacked into memory and take {}, more than the budget of {}; a .npy file (in C order) \
+                 can be read piece by piece",
+                crate::error::bytes(bytes),
+                crate::error::bytes(budget)
+            )));
+        }
+        samples = samples.with_memory_budget(budget);
     }
     Ok(DataSet { samples, labels, name, format })
 }
@@ -243,6 +266,7 @@ enum Kind {
     Demo,
     Folder,
     Npy,
+    Files,
     Npz,
     Idx,
     Mat,
@@ -254,6 +278,7 @@ impl Kind {
             Kind::Demo => "the embedded data",
             Kind::Folder => "images",
             Kind::Npy => ".npy",
+            Kind::Files => ".npy files",
             Kind::Npz => ".npz",
             Kind::Idx => "IDX",
             Kind::Mat => "MATLAB",

@@ -5,9 +5,14 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::npy::MappedNpy;
-use super::source::{Buffer, Chunk, Element, InMemory, Scalar, Source};
+use super::files::Files;
+use super::npy;
+use super::source::{Buffer, Chunk, Element, InMemory, Residence, Scalar, Source};
 use crate::error::{Error, Result};
+use crate::pass::Meter;
+
+/// What samples that must be read may take of the memory if nobody says otherwise.
+pub(super) const DEFAULT_BUDGET: u64 = 1 << 30;
 
 /// N samples of one shape: vectors, matrices or tensors of any order.
 ///
@@ -31,6 +36,8 @@ pub struct Samples<'a> {
     selection: Option<Arc<[usize]>>,
     scale: f64,
     weights: Option<Arc<[f64]>>,
+    budget: Option<u64>,
+    meter: Option<Arc<Meter>>,
 }
 
 impl std::fmt::Debug for Samples<'_> {
@@ -58,10 +65,17 @@ impl<'a> Samples<'a> {
         Self::from_source(Arc::new(InMemory::new(shape.to_vec(), elements)))
     }
 
-    /// Samples from a `.npy` file with the axes sample × mode 1 × mode 2 × …, memory-mapped: `u8`, `f32` and
-    /// `f64` elements stay on disk until a chunk is read.
+    /// Samples from a `.npy` file with the axes sample × mode 1 × mode 2 × …, memory-mapped: the elements stay on disk
+    /// until a chunk is read. Nobody may cut the file short meanwhile: that would end the process (SIGBUS), unless
+    /// the set is larger than its [memory budget](Self::with_memory_budget) and read piece by piece.
     pub fn from_npy(path: impl AsRef<Path>) -> Result<Samples<'static>> {
-        Samples::from_source(Arc::new(MappedNpy::open(path.as_ref())?))
+        Samples::from_source(npy::source(path.as_ref())?.into())
+    }
+
+    /// The samples of several `.npy` files of one shape and type as one set, in the order given. Each file is a part
+    /// of the set: sums are made file by file and added along a fixed tree, as a cluster would with a file per task.
+    pub fn from_npy_files<P: AsRef<Path>>(paths: &[P]) -> Result<Samples<'static>> {
+        Samples::from_source(Arc::new(Files::open(paths)?))
     }
 
     /// Samples from any [`Source`].
@@ -71,7 +85,30 @@ impl<'a> Samples<'a> {
             return Err(Error::EmptySet);
         }
         let shape = source.shape().to_vec();
-        Ok(Self { source, shape, parts: 1, selection: None, scale: 1.0, weights: None })
+        Ok(Self {
+            source,
+            shape,
+            parts: 1,
+            selection: None,
+            scale: 1.0,
+            weights: None,
+            budget: None,
+            meter: None,
+        })
+    }
+
+    /// The same samples, of which a pass may hold no more than about so many bytes at a time, its own sums and working
+    /// space included. A set in files that is larger is not mapped but read piece by piece, ahead of the threads that
+    /// work on it; the results have the same bits. A set that is in memory already stays there.
+    pub fn with_memory_budget(mut self, bytes: u64) -> Self {
+        self.budget = Some(bytes);
+        self
+    }
+
+    /// The same samples; whoever goes over them counts them on `meter`.
+    pub fn with_meter(mut self, meter: Arc<Meter>) -> Self {
+        self.meter = Some(meter);
+        self
     }
 
     /// The same samples, each multiplied by its weight in every sum (as if it were there that many times).
@@ -213,20 +250,101 @@ impl<'a> Samples<'a> {
         self.weights.as_ref().map_or(self.len(), |w| w.iter().filter(|&&w| w > 0.0).count())
     }
 
+    /// Where the samples are.
+    pub fn residence(&self) -> Residence {
+        self.source.residence()
+    }
+
+    /// The bytes of all samples as they are stored.
+    pub fn stored_bytes(&self) -> u64 {
+        (self.len() as u64).saturating_mul((self.sample_len() * self.element().size()) as u64)
+    }
+
+    pub(crate) fn memory_budget(&self) -> u64 {
+        self.budget.unwrap_or(DEFAULT_BUDGET)
+    }
+
+    /// What counts the samples of a pass, if anything does.
+    pub fn meter(&self) -> Option<&Arc<Meter>> {
+        self.meter.as_ref()
+    }
+
+    /// Whether a pass has the samples loaded ahead instead of borrowing them.
+    pub(crate) fn is_read_ahead(&self) -> bool {
+        match self.residence() {
+            Residence::Memory => false,
+            Residence::Mapped => self.budget.is_some_and(|budget| self.stored_bytes() > budget),
+            Residence::Elsewhere => true,
+        }
+    }
+
+    /// The parts of the set (files, say), in order. Samples that were selected in the order of the source are still in
+    /// the parts they come from; in any other order they are one part.
+    pub fn parts(&self) -> Vec<Range<usize>> {
+        let sizes = self.source.parts();
+        if sizes.len() <= 1 {
+            return vec![0..self.len()];
+        }
+        let mut ends = Vec::with_capacity(sizes.len());
+        let mut end = 0;
+        for size in sizes {
+            end += size * self.parts;
+            ends.push(match &self.selection {
+                None => end,
+                Some(places) if places.is_sorted() => places.partition_point(|&place| place < end),
+                Some(places) => places.len(),
+            });
+        }
+        let starts = std::iter::once(0).chain(ends.iter().copied());
+        starts.zip(&ends).map(|(start, &end)| start..end).filter(|part| !part.is_empty()).collect()
+    }
+
+    /// Puts samples `range`, as they are stored, into the buffer: without mapped memory, on this thread.
+    pub(crate) fn load(&self, range: Range<usize>, buffer: &mut Buffer) -> Result<()> {
+        buffer.clear();
+        self.runs(range).into_iter().try_for_each(|run| {
+            if self.parts == 1 {
+                return self.source.load(run, buffer);
+            }
+            let size = self.sample_len();
+            let whole = run.start / self.parts..run.end.div_ceil(self.parts);
+            let first = run.start - whole.start * self.parts;
+            let mut samples = Buffer::new();
+            self.source.load(whole, &mut samples)?;
+            buffer.extend(samples.chunk(self.element()).slice(first * size..(first + run.len()) * size));
+            Ok(())
+        })
+    }
+
+    /// The places of samples `range` in the source, neighbours taken together.
+    fn runs(&self, range: Range<usize>) -> Vec<Range<usize>> {
+        let Some(selection) = &self.selection else { return vec![range] };
+        let mut runs: Vec<Range<usize>> = Vec::new();
+        for &place in &selection[range] {
+            match runs.last_mut() {
+                Some(run) if run.end == place => run.end += 1,
+                _ => runs.push(place..place + 1),
+            }
+        }
+        runs
+    }
+
     /// Samples `range` as they are stored, NOT yet multiplied by [`scale`](Self::scale).
     pub fn stored<'b>(&'b self, range: Range<usize>, buffer: &'b mut Buffer) -> Result<Chunk<'b>> {
         assert!(range.start <= range.end && range.end <= self.len(), "a range within the set");
-        let Some(selection) = &self.selection else {
-            return self.stored_parts(range, buffer);
-        };
-        let places = &selection[range];
-        if places.windows(2).all(|w| w[0] + 1 == w[1]) && !places.is_empty() {
-            return self.stored_parts(places[0]..places[0] + places.len(), buffer);
+        // Mapped pages would count as memory.
+        if self.is_read_ahead() && self.residence() == Residence::Mapped {
+            self.load(range, buffer)?;
+            return Ok(buffer.chunk(self.element()));
+        }
+        let runs = self.runs(range);
+        if let [run] = runs.as_slice() {
+            return self.stored_parts(run.clone(), buffer);
         }
         let mut one = Buffer::new();
         buffer.clear();
-        for &place in places {
-            buffer.extend(self.stored_parts(place..place + 1, &mut one)?);
+        for run in runs {
+            buffer.extend(self.stored_parts(run, &mut one)?);
         }
         Ok(buffer.chunk(self.element()))
     }

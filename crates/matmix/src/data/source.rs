@@ -129,6 +129,17 @@ impl Buffer {
     }
 }
 
+/// Where the samples of a source are, nearest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Residence {
+    /// In memory.
+    Memory,
+    /// In a file that is mapped: borrowed where memory allows, and loaded where it does not.
+    Mapped,
+    /// Elsewhere: every run of samples has to be read or decoded first.
+    Elsewhere,
+}
+
 /// Something that holds samples of one shape and hands out runs of them.
 ///
 /// A source that already holds the elements in memory (or maps them) returns a borrow of itself and leaves
@@ -150,6 +161,24 @@ pub trait Source: Send + Sync {
 
     /// Samples `range.start` to `range.end`, which the caller keeps within `0..len()`.
     fn read<'a>(&'a self, range: Range<usize>, buffer: &'a mut Buffer) -> Result<Chunk<'a>>;
+
+    /// Where the samples are. Those that are not in memory are loaded ahead of the pass that needs them.
+    fn residence(&self) -> Residence {
+        Residence::Memory
+    }
+
+    /// Adds samples `range` to what is in the buffer, without mapped memory and without other threads.
+    fn load(&self, range: Range<usize>, buffer: &mut Buffer) -> Result<()> {
+        let mut own = Buffer::new();
+        buffer.extend(self.read(range, &mut own)?);
+        Ok(())
+    }
+
+    /// How many samples each of its parts (files, say) has, in order: a chunk never spans two of them, and their sums
+    /// are added along a fixed tree.
+    fn parts(&self) -> Vec<usize> {
+        vec![self.len()]
+    }
 }
 
 /// Samples in memory, owned or borrowed.

@@ -54,6 +54,33 @@ pub fn parse_range(text: &str) -> Result<Range<usize>> {
         })
 }
 
+/// An amount of memory in bytes: `2GB`, `512 MiB`, `1.5g` or `1000000`. K, M, G and T (with or without B) are powers of
+/// 1000, KiB, MiB, GiB and TiB of 1024.
+pub fn parse_memory(text: &str) -> Result<u64> {
+    let text_end = text.trim().find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.trim().len());
+    let (number, unit) = text.trim().split_at(text_end);
+    let factor = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => Some(1u64),
+        "k" | "kb" => Some(1000),
+        "m" | "mb" => Some(1_000_000),
+        "g" | "gb" => Some(1_000_000_000),
+        "t" | "tb" => Some(1_000_000_000_000),
+        "ki" | "kib" => Some(1 << 10),
+        "mi" | "mib" => Some(1 << 20),
+        "gi" | "gib" => Some(1 << 30),
+        "ti" | "tib" => Some(1 << 40),
+        _ => None,
+    };
+    let number = number.trim().parse::<f64>().ok();
+    let bytes = number.zip(factor).map(|(number, factor)| number * factor as f64);
+    let bytes = bytes.filter(|b| b.is_finite() && (1.0..=u64::MAX as f64 / 2.0).contains(b));
+    bytes.map(|b| b as u64).ok_or_else(|| Error::Option {
+        option: "memory",
+        value: format!("`{text}`"),
+        expected: "a number of bytes with or without a unit, such as 2GB, 512MiB or 1000000",
+    })
+}
+
 fn sides_of(text: &str) -> Option<Vec<usize>> {
     let sides: Option<Vec<usize>> = text
         .split(['x', 'X', '×'])
@@ -78,6 +105,12 @@ mod tests {
         assert_eq!(parse_range("0:500"), Ok(0..500));
         assert_eq!(parse_range(":500"), Ok(0..500));
         assert_eq!(parse_range("500:"), Ok(500..usize::MAX));
+        assert_eq!(parse_memory("2GB"), Ok(2_000_000_000));
+        assert_eq!(parse_memory("512 MiB"), Ok(512 << 20));
+        assert_eq!(parse_memory("1.5g"), Ok(1_500_000_000));
+        assert_eq!(parse_memory("64k"), Ok(64_000));
+        assert_eq!(parse_memory(" 1000000 "), Ok(1_000_000));
+        assert_eq!(parse_memory("3 TiB"), Ok(3 << 40));
     }
 
     #[test]
@@ -91,6 +124,10 @@ mod tests {
         }
         for text in ["500", "5:5", "7:2", "a:b", "-1:3"] {
             assert!(parse_range(text).unwrap_err().to_string().contains("0:500"), "{text}");
+        }
+        for text in ["", "GB", "2XB", "-1GB", "0", "0.2", "nan", "inf", "1e300", "2 G B", "1e3GB5"] {
+            let message = parse_memory(text).unwrap_err().to_string();
+            assert!(message.contains(&format!("`{text}`")) && message.contains("512MiB"), "{message}");
         }
         assert!(parse_resize("64").unwrap_err().to_string().contains("64x64"));
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use safetensors::tensor::{Dtype, SafeTensors};
 
 use super::atomic::write_file;
-use super::npy::map_file;
+use super::flat::map_file;
 use crate::error::{Error, Result, sides};
 use crate::linalg::Matrix;
 use crate::model::{Component, Mixture};

@@ -178,7 +178,7 @@ pub(super) fn alternate(
 
 /// All samples, where they can be read or are few enough to be fetched.
 fn all_rows<'a>(samples: &'a dyn Engine) -> Result<Option<Cow<'a, Samples<'a>>>> {
-    if let Some(samples) = samples.local() {
+    if let Some(samples) = samples.local().filter(|samples| !samples.is_read_ahead()) {
         return Ok(Some(Cow::Borrowed(samples)));
     }
     if samples.n_effective() * samples.sample_len() * size_of::<f64>() > FETCH_LIMIT {

@@ -94,7 +94,9 @@ pub(super) fn k_means(
 ) -> Result<Mixture> {
     let subset_len = subset_len(engine, components);
     let whole = engine.len() <= subset_len;
-    let samples = match engine.local().filter(|_| whole) {
+    // Samples in parts are brought together: the clusters should not depend on who holds the parts.
+    let at_hand = |samples: &&Samples<'_>| whole && samples.parts().len() == 1 && !samples.is_read_ahead();
+    let samples = match engine.local().filter(at_hand) {
         Some(samples) => Cow::Borrowed(samples),
         None if whole => Cow::Owned(engine::rows(engine, (0..engine.len()).collect())?),
         None => {

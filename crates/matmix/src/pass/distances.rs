@@ -7,7 +7,7 @@ use super::chunks;
 use super::contract::contract_mode;
 use super::simd::{Path, Real};
 use super::sums::{Group, GroupSums};
-use crate::data::{Buffer, Chunk, Element, Samples};
+use crate::data::{Chunk, Element, Samples};
 use crate::error::{Error, Result};
 use crate::model::not_negative;
 
@@ -19,7 +19,8 @@ pub(crate) fn nearest(
     path: Path,
 ) -> Result<Vec<usize>> {
     let keep = |_: Chunk<'_>, _: usize, nearest| nearest;
-    run(samples, centres, reference, path, take_nearest, keep, Vec::extend)
+    let bytes = size_of::<usize>() * chunks::chunk_len(samples.sample_len());
+    run(samples, centres, reference, path, bytes, take_nearest, keep, |all, more| all.extend_from_slice(more))
 }
 
 /// The squared distance of every sample to every one of a few points, N × points.
@@ -30,7 +31,9 @@ pub(crate) fn squared_distances(
     path: Path,
 ) -> Result<Vec<f64>> {
     let take = |distances: &[f64], out: &mut Vec<f64>| out.extend_from_slice(distances);
-    run(samples, points, reference, path, take, |_, _, distances| distances, Vec::extend)
+    let keep = |_: Chunk<'_>, _: usize, distances| distances;
+    let bytes = size_of::<f64>() * points.len() * chunks::chunk_len(samples.sample_len());
+    run(samples, points, reference, path, bytes, take, keep, |all, more| all.extend_from_slice(more))
 }
 
 /// For every sample the nearest centre; per centre the weight, shift and squared distance of its samples.
@@ -41,12 +44,10 @@ pub(crate) fn groups(
     path: Path,
 ) -> Result<GroupSums> {
     let size = samples.sample_len();
-    let none = || {
-        let group = Group { weight: 0.0, shift: vec![0.0; size], squared_distance: 0.0 };
-        GroupSums { n_samples: 0, groups: vec![group; centres.len()] }
-    };
+    let none = Group { weight: 0.0, shift: vec![0.0; size], squared_distance: 0.0 };
     let sum = |chunk: Chunk<'_>, first: usize, nearest: Vec<usize>| {
-        let mut sums = none();
+        let n_samples = nearest.len() as u64;
+        let mut sums = GroupSums { n_samples, groups: vec![none.clone(); centres.len()] };
         for (n, &k) in nearest.iter().enumerate() {
             let (group, weight) = (&mut sums.groups[k], samples.weight(first + n));
             group.weight += weight;
@@ -58,15 +59,10 @@ pub(crate) fn groups(
             }
             group.squared_distance += weight * square;
         }
-        sums.n_samples = nearest.len() as u64;
         sums
     };
-    let add = |total: &mut Option<GroupSums>, sums: GroupSums| match total {
-        Some(total) => total.merge(&sums),
-        None => *total = Some(sums),
-    };
-    let sums = run(samples, centres, reference, path, take_nearest, sum, add)?;
-    Ok(sums.unwrap_or_else(none))
+    let bytes = size_of::<f64>() * centres.len() * size;
+    run(samples, centres, reference, path, bytes, take_nearest, sum, GroupSums::merge)
 }
 
 fn take_nearest(distances: &[f64], out: &mut Vec<usize>) {
@@ -80,37 +76,39 @@ fn take_nearest(distances: &[f64], out: &mut Vec<usize>) {
 }
 
 /// Hands the squared distances of each sample to `take`, which keeps what it needs of them; what was kept of a chunk
-/// goes to `finish` together with the chunk and the number of its first sample, and what comes out of that to `add`.
-fn run<R: Send, S: Send, A: Default>(
+/// goes to `finish` together with the chunk and the number of its first sample, and what comes out of that is added up.
+fn run<R: Send, S: Send>(
     samples: &Samples<'_>,
     centres: &[Vec<f64>],
     reference: &[f64],
     path: Path,
+    result_bytes: usize,
     take: impl Fn(&[f64], &mut Vec<R>) + Sync + Send,
     finish: impl Fn(Chunk<'_>, usize, Vec<R>) -> S + Sync + Send,
-    add: impl Fn(&mut A, S),
-) -> Result<A> {
+    add: impl Fn(&mut S, &S),
+) -> Result<S> {
     let apart = |c: &Vec<f64>| c.iter().zip(reference).map(|(c, g)| (c - g) * (c - g)).sum::<f64>();
     let apart = centres.iter().map(apart).fold(0.0, f64::max) / samples.sample_len() as f64;
     // Squares that leave the range of single precision, at either end, need double.
     if samples.element() != Element::F64 && (1e-20..=1e20).contains(&apart) {
-        match run_in::<f32, R, S, A>(samples, centres, reference, path, &take, &finish, &add) {
+        match run_in::<f32, R, S>(samples, centres, reference, path, result_bytes, &take, &finish, &add) {
             Err(Error::Overflow { .. }) => {}
             other => return other,
         }
     }
-    run_in::<f64, R, S, A>(samples, centres, reference, path, take, finish, add)
+    run_in::<f64, R, S>(samples, centres, reference, path, result_bytes, take, finish, add)
 }
 
-fn run_in<T: Real, R: Send, S: Send, A: Default>(
+fn run_in<T: Real, R: Send, S: Send>(
     samples: &Samples<'_>,
     centres: &[Vec<f64>],
     reference: &[f64],
     path: Path,
+    result_bytes: usize,
     take: impl Fn(&[f64], &mut Vec<R>) + Sync + Send,
     finish: impl Fn(Chunk<'_>, usize, Vec<R>) -> S + Sync + Send,
-    add: impl Fn(&mut A, S),
-) -> Result<A> {
+    add: impl Fn(&mut S, &S),
+) -> Result<S> {
     let (size, k) = (samples.sample_len(), centres.len());
     let reference: Vec<T> = reference.iter().map(|&g| T::from_f64(g)).collect();
     // P × K, so that the centres are the columns of a loading matrix.
@@ -123,17 +121,15 @@ fn run_in<T: Real, R: Send, S: Send, A: Default>(
             norms[j] += point.to_f64() * point.to_f64();
         }
     }
-    let mut all = A::default();
-    chunks::fold(
+    chunks::sum(
         samples,
-        8 * k * chunks::chunk_len(size).max(size),
+        result_bytes,
         || {
             let packed = Packed::<T>::new(size);
             let products = vec![T::from_f64(0.0); k * packed.lanes];
-            (packed, products, Buffer::new())
+            (packed, products)
         },
-        |(packed, products, buffer), range| {
-            let chunk = samples.stored(range.clone(), buffer)?;
+        |(packed, products), range, chunk| {
             let scale = samples.scale();
             let (reference, points, norms) = (&reference[..], &points[..], &norms[..]);
             let mut out = Vec::new();
@@ -149,9 +145,8 @@ fn run_in<T: Real, R: Send, S: Send, A: Default>(
             }
             Ok(finish(chunk, range.start, out))
         },
-        |part| add(&mut all, part),
-    )?;
-    Ok(all)
+        add,
+    )
 }
 
 struct Distances<'a, T, F> {
@@ -200,9 +195,8 @@ pub(crate) fn group_means(
     chunks::fold(
         samples,
         k * size * size_of::<f64>(),
-        Buffer::new,
-        |buffer, range| {
-            let chunk = samples.stored(range.clone(), buffer)?;
+        || (),
+        |(), range, chunk| {
             let mut groups = vec![(0.0, vec![0.0; size]); k];
             for n in 0..range.len() {
                 let weight = samples.weight(range.start + n);

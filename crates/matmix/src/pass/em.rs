@@ -7,7 +7,7 @@ use super::chunks;
 use super::plan::{Plan, Precision};
 use super::simd::{Path, Real};
 use super::statistics::Statistics;
-use crate::data::{Buffer, Chunk, Samples};
+use crate::data::{Chunk, Samples};
 use crate::error::{Error, Result};
 use crate::model::Mixture;
 
@@ -40,13 +40,11 @@ pub(crate) fn em_pass(
 
 fn run<T: Real>(model: &Mixture, samples: &Samples<'_>, mode: usize, path: Path) -> Result<Statistics> {
     let plan = Plan::<T>::new(model, mode);
-    let mut total = Statistics::zero(model, mode);
-    chunks::fold(
+    chunks::sum(
         samples,
         Statistics::bytes(model),
-        || (Scratch::new(&plan), Buffer::new()),
-        |(scratch, buffer), range| {
-            let chunk = samples.stored(range.clone(), buffer)?;
+        || Scratch::new(&plan),
+        |scratch, range, chunk| {
             let mut sums = Statistics::zero(model, mode);
             path.run(Accumulate {
                 plan: &plan,
@@ -62,9 +60,8 @@ fn run<T: Real>(model: &Mixture, samples: &Samples<'_>, mode: usize, path: Path)
             samples.check_finite(range.clone())?;
             in_double(model, samples, mode, path, chunk, range.start)
         },
-        |sums| total.merge(&sums),
-    )?;
-    Ok(total)
+        Statistics::merge,
+    )
 }
 
 /// A chunk whose squares left the range of single precision, once more in double; the error names the sample that is

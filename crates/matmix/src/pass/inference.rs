@@ -9,7 +9,7 @@ use super::chunks;
 use super::em::responsibilities;
 use super::plan::{Plan, Precision, cheapest_last};
 use super::simd::{Path, Real};
-use crate::data::{Buffer, Chunk, Samples};
+use crate::data::{Chunk, Samples};
 use crate::error::{Error, Result};
 use crate::model::Mixture;
 
@@ -76,9 +76,8 @@ fn run<T: Real, R: Send>(
     chunks::fold(
         samples,
         result_bytes * chunks::chunk_len(samples.sample_len()),
-        || (Block::new(&plan), Buffer::new()),
-        |(block, buffer), range| {
-            let chunk = samples.stored(range.clone(), buffer)?;
+        || Block::new(&plan),
+        |block, range, chunk| {
             let mut out = Inferred { range: range.clone(), ..Inferred::default() };
             let scale = samples.scale();
             path.run(Infer { plan: &plan, chunk, scale, cores, block, out: &mut out });

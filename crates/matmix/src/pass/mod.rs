@@ -7,6 +7,8 @@
 //! | file | what |
 //! |---|---|
 //! | [`chunks`] | splitting a set into chunks, running them in parallel, adding in order |
+//! | [`ahead`] | loading the chunks of samples that are not in memory |
+//! | [`meter`] | how far a pass has come |
 //! | [`simd`] | the instruction sets and the numbers the kernels run in |
 //! | [`contract`] | the kernel: one mode of a block of samples against a loading matrix |
 //! | [`transpose`] | how samples become lanes |
@@ -19,12 +21,14 @@
 //! | [`tree`] | the order in which the sums of parts are added |
 //! | [`em`], [`moments`], [`scatter`], [`distances`], [`inference`] | the passes themselves |
 
+mod ahead;
 pub(crate) mod block;
 pub(crate) mod chunks;
 pub(crate) mod contract;
 pub(crate) mod distances;
 pub(crate) mod em;
 pub(crate) mod inference;
+pub(crate) mod meter;
 pub(crate) mod moments;
 #[cfg(test)]
 mod oracle;
@@ -44,6 +48,7 @@ use crate::data::Samples;
 use crate::error::{Error, Result};
 use crate::model::Mixture;
 
+pub use meter::{Meter, Reading};
 pub use moments::MomentSums;
 pub use plan::Precision;
 pub use simd::Path as SimdPath;

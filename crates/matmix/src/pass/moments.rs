@@ -1,7 +1,7 @@
 //! Mean and total variance of a set: one pass, in double precision.
 
 use super::chunks;
-use crate::data::{Buffer, Samples};
+use crate::data::Samples;
 use crate::error::{Error, Result};
 
 /// Mean and spread of all samples.
@@ -52,13 +52,11 @@ impl MomentSums {
 /// The sums of a set. Also where NaN and infinity are found before a fit begins.
 pub(crate) fn sums(samples: &Samples<'_>, origin: &[f64]) -> Result<MomentSums> {
     let size = samples.sample_len();
-    let mut total = MomentSums::zero(size);
-    chunks::fold(
+    chunks::sum(
         samples,
         size * size_of::<f64>(),
-        Buffer::new,
-        |buffer, range| {
-            let chunk = samples.stored(range.clone(), buffer)?;
+        || (),
+        |(), range, chunk| {
             let mut sums = MomentSums { n_samples: range.len() as u64, ..MomentSums::zero(size) };
             for n in 0..range.len() {
                 let w = samples.weight(range.start + n);
@@ -77,7 +75,6 @@ pub(crate) fn sums(samples: &Samples<'_>, origin: &[f64]) -> Result<MomentSums> 
             }
             Ok(sums)
         },
-        |sums| total.merge(&sums),
-    )?;
-    Ok(total)
+        MomentSums::merge,
+    )
 }

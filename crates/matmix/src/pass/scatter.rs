@@ -7,7 +7,7 @@ use super::chunks;
 use super::contract::{add_gram, contract_mode};
 use super::plan::{Step, steps};
 use super::simd::{Path, Real};
-use crate::data::{Buffer, Chunk, Element, Samples};
+use crate::data::{Chunk, Element, Samples};
 use crate::error::{Error, Result};
 use crate::linalg::Matrix;
 
@@ -59,18 +59,16 @@ fn run<T: Real>(
         reference: mean.iter().map(|&m| T::from_f64(m)).collect(),
         sides: (rank[..mode].iter().product(), n, rank[mode + 1..].iter().product()),
     };
-    let mut total = Matrix::zeros(n, n);
-    chunks::fold(
+    let total = chunks::sum(
         samples,
         n * n * size_of::<f64>(),
         || {
             let packed = Packed::<T>::new(samples.sample_len());
             let stages: Vec<Vec<T>> =
                 plan.steps.iter().map(|s| vec![T::from_f64(0.0); s.out_len() * packed.lanes]).collect();
-            (packed, stages, Buffer::new())
+            (packed, stages)
         },
-        |(packed, stages, buffer), range| {
-            let chunk = samples.stored(range.clone(), buffer)?;
+        |(packed, stages), range, chunk| {
             let mut sum = vec![0.0; n * n];
             path.run(Scatter {
                 plan: &plan,
@@ -87,8 +85,9 @@ fn run<T: Real>(
             }
             Ok(sum)
         },
-        |sum| total.as_mut_slice().iter_mut().zip(&sum).for_each(|(t, s)| *t += s),
+        |total, sum| total.iter_mut().zip(sum).for_each(|(t, s)| *t += s),
     )?;
+    let mut total = Matrix::from_vec(n, n, total);
     for i in 0..n {
         for j in 0..i {
             total[(j, i)] = total[(i, j)];

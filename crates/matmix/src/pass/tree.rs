@@ -33,57 +33,80 @@ pub fn levels(parts: usize) -> Vec<Vec<Range<usize>>> {
 }
 
 /// Takes the sums of parts in their order and adds them as [`levels`] says, holding no more than one sum per level.
-#[derive(Debug, Default)]
-pub struct Tree {
-    /// Per level the sum that is being made and how many went into it.
-    levels: Vec<Option<(Sums, usize)>>,
+#[derive(Debug)]
+pub struct Tree(Reduction<Sums>);
+
+impl Default for Tree {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Tree {
     /// A tree without sums.
     pub fn new() -> Self {
-        Self::default()
+        Self(Reduction::new())
     }
 
     /// Adds the sums of the next part.
     pub fn push(&mut self, sums: Sums) -> Result<()> {
-        self.carry(0, sums)
+        self.0.push(sums, &mut Sums::merge)
     }
 
     /// The sums of all parts; `None` if there were none.
-    pub fn finish(mut self) -> Result<Option<Sums>> {
-        let mut last: Option<Sums> = None;
-        for level in std::mem::take(&mut self.levels) {
-            last = match (level, last) {
-                (Some((mut sums, _)), Some(rest)) => {
-                    sums.merge(&rest)?;
-                    Some(sums)
+    pub fn finish(self) -> Result<Option<Sums>> {
+        self.0.finish(&mut Sums::merge)
+    }
+}
+
+/// The tree for whatever can be added.
+#[derive(Debug)]
+pub(super) struct Reduction<R> {
+    /// Per level the sum that is being made and how many went into it.
+    levels: Vec<Option<(R, usize)>>,
+}
+
+impl<R> Reduction<R> {
+    pub(super) fn new() -> Self {
+        Self { levels: Vec::new() }
+    }
+
+    pub(super) fn push(&mut self, sum: R, add: &mut impl FnMut(&mut R, &R) -> Result<()>) -> Result<()> {
+        let (mut level, mut carried) = (0, sum);
+        loop {
+            if level == self.levels.len() {
+                self.levels.push(None);
+            }
+            match &mut self.levels[level] {
+                empty @ None => {
+                    *empty = Some((carried, 1));
+                    return Ok(());
                 }
-                (level, last) => level.map(|(sums, _)| sums).or(last),
+                Some((sum, count)) => {
+                    add(sum, &carried)?;
+                    *count += 1;
+                    if *count < FAN_IN {
+                        return Ok(());
+                    }
+                }
+            }
+            let Some((whole, _)) = self.levels[level].take() else { return Ok(()) };
+            (level, carried) = (level + 1, whole);
+        }
+    }
+
+    pub(super) fn finish(self, add: &mut impl FnMut(&mut R, &R) -> Result<()>) -> Result<Option<R>> {
+        let mut last: Option<R> = None;
+        for level in self.levels {
+            last = match (level, last) {
+                (Some((mut sum, _)), Some(rest)) => {
+                    add(&mut sum, &rest)?;
+                    Some(sum)
+                }
+                (level, last) => level.map(|(sum, _)| sum).or(last),
             };
         }
         Ok(last)
-    }
-
-    fn carry(&mut self, level: usize, sums: Sums) -> Result<()> {
-        if level == self.levels.len() {
-            self.levels.push(None);
-        }
-        let count = match &mut self.levels[level] {
-            Some((sum, count)) => {
-                sum.merge(&sums)?;
-                *count += 1;
-                *count
-            }
-            empty => {
-                *empty = Some((sums, 1));
-                1
-            }
-        };
-        match self.levels[level].take_if(|_| count == FAN_IN) {
-            Some((whole, _)) => self.carry(level + 1, whole),
-            None => Ok(()),
-        }
     }
 }
 
@@ -120,7 +143,7 @@ mod tests {
             let mut tree = Tree::new();
             for n in 0..parts {
                 tree.push(part(n)).unwrap();
-                assert!(tree.levels.len() <= 2 + n.max(1).ilog(FAN_IN) as usize);
+                assert!(tree.0.levels.len() <= 2 + n.max(1).ilog(FAN_IN) as usize);
             }
             let streamed = tree.finish().unwrap().unwrap();
             assert_eq!(streamed, by_levels(parts), "{parts} parts");

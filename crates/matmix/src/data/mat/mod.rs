@@ -10,8 +10,9 @@ mod tests;
 use std::path::Path;
 
 use self::reader::{Contents, Variable};
+use super::flat::map_file;
 use super::labels::Labels;
-use super::npy::{Elements, from_fortran_order, map_file};
+use super::npy::{Elements, from_fortran_order};
 use super::npz::is_label;
 use super::open::Found;
 use super::samples::Samples;
