@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import warnings
 from typing import Any
 
@@ -69,7 +68,3 @@ def main(arguments: list[str]) -> int:
         answer = {"error": str(error) or repr(error)}
     print(json.dumps(answer))
     return 1 if "error" in answer else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -110,6 +110,7 @@ class DaskBlocks(Blocks):
         return self.array.map_blocks(
             _ask_block,
             dask.delayed(function, pure=False, traverse=False),
+            like[:0],
             dtype=like.dtype,
             drop_axis=list(range(1, len(self.shape))),
             new_axis=list(range(1, like.ndim)),
@@ -141,8 +142,8 @@ def _count(sums: bytes, common: Pass, skipped: int) -> bytes:
     return common.counted(sums, skipped)
 
 
-def _ask_block(block: Any, function: Callable[[Any], Any]) -> Any:
-    return function(block)
+def _ask_block(block: Any, function: Callable[[Any], Any], nothing: np.ndarray) -> Any:
+    return function(block) if len(block) else nothing
 
 
 def _threads_here() -> int | None:

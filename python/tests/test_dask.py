@@ -106,6 +106,7 @@ def test_empty_blocks_and_blocks_across_samples(X, serial):
     gaps = da.concatenate([cut[:0], cut[:STEP], cut[STEP:STEP], cut[STEP:]])
     with dask.config.set(scheduler="synchronous"):
         assert_same_bits(matmix.Mixture(**OPTIONS).fit(gaps), serial)
+        np.testing.assert_array_equal(serial.transform(gaps).compute(), serial.transform(X))
 
 
 def test_large_parameters_are_one_entry_of_the_graph(serial, lazy, monkeypatch):

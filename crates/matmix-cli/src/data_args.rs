@@ -137,6 +137,7 @@ impl DataOptions {
             ("--colour", reading.colour),
             ("--exclude", !reading.exclude.is_empty()),
             ("--limit", reading.limit.is_some()),
+            ("--memory", reading.memory.is_some()),
             ("--take", self.take.is_some()),
             ("--labels", self.labels.is_some()),
         ]
