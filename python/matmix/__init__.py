@@ -9,6 +9,7 @@
 
 from . import datasets, plot
 from ._base import History
+from ._blocks import Parts
 from ._files import load
 from ._matmix import Progress, __version__
 from ._sklearn import ConvergenceWarning, NotFittedError
@@ -32,6 +33,7 @@ __all__ = [
     "Mixture",
     "NearestCore",
     "NotFittedError",
+    "Parts",
     "Posterior",
     "Progress",
     "TwoDPCA",

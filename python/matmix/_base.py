@@ -106,6 +106,8 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         params = {key: value for key, value in self.get_params(deep=False).items() if _is_plain(value)}
         if self.sample_shape_ is not None:
             params["sample_shape_"] = list(self.sample_shape_)
+        if hasattr(self, "n_batches_"):
+            params["n_batches_"] = self.n_batches_
         options = json.dumps({"python": params}, default=_plain)
         self.model_.save(os.fspath(path), self._preset, options, self.history_.to_json())
 

@@ -53,6 +53,7 @@ def load(path: str | os.PathLike[str], cls: type | None = None) -> Any:
     # A mixture over rows knows the columns of a sample only.
     unknown = None if cls._preset == "mp2dpca" else model.shape  # type: ignore[attr-defined]
     shape = params.pop("sample_shape_", unknown)
+    batches = params.pop("n_batches_", None)
     accepted = cls._get_param_names()  # type: ignore[attr-defined]
     params = {key: tuple(v) if isinstance(v, list) else v for key, v in params.items() if key in accepted}
     if not params:
@@ -65,5 +66,7 @@ def load(path: str | os.PathLike[str], cls: type | None = None) -> Any:
     estimator.sample_shape_ = None if shape is None else tuple(shape)
     if shape is not None:
         estimator.n_features_in_ = math.prod(shape)
+    if batches is not None:
+        estimator.n_batches_ = int(batches)
     estimator._adopt(model, History.from_json(history))
     return estimator

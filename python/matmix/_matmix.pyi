@@ -7,16 +7,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "Elsewhere",
     "LowRankModel",
     "MixtureModel",
     "Progress",
     "Recognizer",
+    "SumTree",
     "__version__",
+    "count_skipped",
     "digits",
+    "fit_batch",
     "fit_low_rank",
     "fit_mixture",
     "load_model",
+    "merge_sums",
     "open",
+    "run_task",
+    "tree_levels",
+    "wanted_rows",
 ]
 
 __version__: str
@@ -141,26 +149,43 @@ class Recognizer:
     ) -> tuple[_Floats, _Ints]: ...
     def predict(self, x: NDArray[Any], shape: Sequence[int], preset: str | None) -> _Ints: ...
 
+@final
+class Elsewhere:
+    """Samples that a callable runs passes over: bytes of a task in, bytes of its sums out."""
+
+    def __new__(
+        cls, run: Callable[[bytes], bytes], abandon: Callable[[], object], n: int, dtype: str, scale: float = 1.0
+    ) -> Elsewhere: ...
+
+@final
+class SumTree:
+    """The sums of parts that come one after the other, added as `tree_levels` says."""
+
+    def __new__(cls) -> SumTree: ...
+    def push(self, sums: bytes) -> None: ...
+    def finish(self) -> bytes: ...
+
 def fit_mixture(
+    x: NDArray[Any] | Elsewhere,
+    shape: Sequence[int],
+    *,
+    preset: str | None,
+    weights: _Floats | None,
+    choices: dict[str, Any],
+    callback: Callable[[Progress], Any] | None,
+) -> tuple[MixtureModel, str, bool]: ...
+def fit_batch(
     x: NDArray[Any],
     shape: Sequence[int],
     *,
     preset: str | None,
     weights: _Floats | None,
-    components: int,
-    rank: Sequence[int],
-    algorithm: str,
-    start: str,
-    start_model: MixtureModel | None,
-    n_init: int,
-    max_iter: int,
-    tol: float,
-    seed: int,
-    threads: int | None,
-    callback: Callable[[Progress], Any] | None,
-) -> tuple[MixtureModel, str, bool]: ...
+    choices: dict[str, Any],
+    model: MixtureModel | None,
+    batches: int,
+) -> tuple[MixtureModel, int, float]: ...
 def fit_low_rank(
-    x: NDArray[Any],
+    x: NDArray[Any] | Elsewhere,
     shape: Sequence[int],
     *,
     preset: str | None,
@@ -171,6 +196,21 @@ def fit_low_rank(
     tol: float,
     threads: int | None,
 ) -> tuple[LowRankModel, list[float], str]: ...
+def run_task(
+    task: bytes,
+    x: NDArray[Any],
+    shape: Sequence[int],
+    *,
+    preset: str | None,
+    weights: _Floats | None,
+    scale: float,
+    first: int,
+    threads: int | None,
+) -> bytes: ...
+def merge_sums(sums: Sequence[bytes]) -> bytes: ...
+def tree_levels(parts: int) -> list[list[tuple[int, int]]]: ...
+def wanted_rows(task: bytes, shape: Sequence[int], preset: str | None) -> list[int] | None: ...
+def count_skipped(sums: bytes, skipped: int, shape: Sequence[int], preset: str | None) -> bytes: ...
 def open(
     spec: str,
     *,

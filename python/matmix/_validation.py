@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ._blocks import Blocks, Parts, as_blocks
+from ._elements import check_array
 from ._sklearn import NotFittedError, check_feature_names
-
-NATIVE = (np.dtype(np.uint8), np.dtype(np.float32), np.dtype(np.float64))
 
 
 class Samples(NamedTuple):
-    """A C-contiguous array of samples, the shape of one of them, and how the user wrote them down."""
+    """Samples, the shape of one of them, and how the user wrote them down."""
 
-    array: np.ndarray
+    array: Any
+    """A C-contiguous array, or `Blocks`."""
     shape: tuple[int, ...]
     flat: bool
     """Whether the user's array has one row of numbers per sample, so that results should have one, too."""
@@ -26,6 +27,24 @@ class Samples(NamedTuple):
     def n(self) -> int:
         """The number of samples."""
         return int(self.array.shape[0])
+
+    def held(self, preset: str | None, weights: np.ndarray | None, threads: int | None) -> Any:
+        """The samples as a native fit takes them: the array, or what runs passes over the blocks."""
+        if isinstance(self.array, Blocks):
+            return self.array.elsewhere(self.shape, preset, weights, threads)
+        return self.array
+
+    def batches(self) -> Iterator[tuple[np.ndarray, int]]:
+        """The array, or block after block, each with the number of its first sample."""
+        if isinstance(self.array, Parts):
+            yield from ((samples, block.first) for block, samples in self.array.read())
+        elif isinstance(self.array, Blocks):
+            raise TypeError(
+                "a step on a batch is taken in this process, and the blocks of a Dask array are elsewhere: use fit, or "
+                "give one block after the other, such as X.blocks[0].compute()"
+            )
+        else:
+            yield self.array, 0
 
     def like(self, out: np.ndarray) -> np.ndarray:
         """A result (N, …) in the form and the precision of the input: flattened if that was, f32 if that was."""
@@ -38,29 +57,6 @@ class Samples(NamedTuple):
         return out.astype(np.float32) if self.array.dtype == np.float32 else out
 
 
-def check_array(X: Any, *, what: str = "X") -> np.ndarray:
-    """An array of u8, f32 or f64, C-contiguous and aligned; not copied if it is one already."""
-    if hasattr(X, "toarray") and hasattr(X, "nnz"):
-        raise TypeError(
-            f"Sparse data was passed for {what}, but dense data is required. Use '.toarray()' to convert it."
-        )
-    try:
-        array = np.asarray(X)
-    except ValueError as error:
-        raise ValueError(f"{what} is not an array of numbers of one shape: {error}") from error
-    if array.dtype.kind == "c":
-        raise ValueError(f"Complex data not supported: {what} is {array.dtype}")
-    if array.dtype not in NATIVE:
-        if array.dtype.kind not in "biufOSU":
-            raise TypeError(f"{what} is {array.dtype}; an array of numbers is needed")
-        if array.dtype.kind == "O" and any(isinstance(x, complex) for x in array.flat):
-            raise ValueError(f"Complex data not supported: {what} holds complex numbers")
-        # Half precision and foreign byte orders of single become single; whatever else there is becomes double.
-        single = array.dtype.kind == "f" and array.dtype.itemsize <= 4
-        array = array.astype(np.float32 if single else np.float64)
-    return np.require(array, requirements=["C", "A"])
-
-
 def check_samples(estimator: Any, X: Any, *, reset: bool, owner: Any = None) -> Samples:
     """Samples for `estimator`; with `reset` (in `fit`) their size becomes `n_features_in_`.
 
@@ -68,8 +64,9 @@ def check_samples(estimator: Any, X: Any, *, reset: bool, owner: Any = None) -> 
     """
     owner = estimator if owner is None else owner
     name = type(owner).__name__
-    check_feature_names(owner, X, reset=reset)
-    array = check_array(X)
+    blocks = as_blocks(X)
+    check_feature_names(owner, X if blocks is None else blocks, reset=reset)
+    array: np.ndarray | Blocks = check_array(X) if blocks is None else blocks
     if array.ndim < 2:
         raise ValueError(
             f"Expected 2D array, got {'scalar' if array.ndim == 0 else '1D'} array instead. Reshape your data: "

@@ -10,10 +10,11 @@ import numpy as np
 
 from . import _matmix
 from ._base import History, ModelEstimator
+from ._blocks import blockwise
+from ._elements import check_array
 from ._sklearn import ConvergenceWarning
 from ._validation import (
     Samples,
-    check_array,
     check_fitted,
     check_integer,
     check_number,
@@ -112,16 +113,18 @@ class LowRank(ModelEstimator):
         self
         """
         samples = check_samples(self, X, reset=True)
+        weights = check_weights(sample_weight, samples.n)
+        threads = None if self.n_threads is None else check_integer("n_threads", self.n_threads, 1)
         model, errors, stop = _matmix.fit_low_rank(
-            samples.array,
+            samples.held(self._preset, weights, threads),
             samples.shape,
             preset=self._preset,
-            weights=check_weights(sample_weight, samples.n),
+            weights=weights,
             rank=check_rank(self.rank),
             centred=self._centred(),
             max_iter=check_integer("max_iter", self.max_iter, 0),
             tol=check_number("tol", self.tol),
-            threads=None if self.n_threads is None else check_integer("n_threads", self.n_threads, 1),
+            threads=threads,
         )
         self.sample_shape_ = samples.shape
         self._adopt(model, History(reconstruction_error=errors, stop=stop))
@@ -144,6 +147,7 @@ class LowRank(ModelEstimator):
         self.n_iter_ = len(history.reconstruction_error)
         self.reconstruction_error_ = history.reconstruction_error[-1] if self.n_iter_ else float("nan")
 
+    @blockwise
     def transform(self, X: Any) -> np.ndarray:
         """The core of every sample, shape (N, r_1, ..., r_D), or (N, r_1·…·r_D) for 2-D input."""
         samples = self._check(X)
@@ -171,6 +175,7 @@ class LowRank(ModelEstimator):
         out = self.model_.inverse_transform(np.ascontiguousarray(cores, np.float64).ravel())
         return Samples(cores, tuple(out.shape[1:]), cores.ndim == 2).like(out)
 
+    @blockwise
     def reconstruct(self, X: Any) -> np.ndarray:
         """Every sample rebuilt from its core, in the shape of X."""
         samples = self._check(X)
@@ -178,8 +183,11 @@ class LowRank(ModelEstimator):
 
     def reconstruction_error(self, X: Any) -> float:
         """The paper's e = sqrt(Σ‖X − X̂‖²/N)."""
-        samples = self._check(X)
-        return float(np.sqrt(self._ask("squared_errors", samples).mean()))
+        return float(np.sqrt(self._squared_errors(X).mean()))
+
+    @blockwise
+    def _squared_errors(self, X: Any) -> np.ndarray:
+        return self._ask("squared_errors", self._check(X))
 
     def _facts(self) -> Iterable[tuple[str, str]]:
         yield "samples", " × ".join(map(str, self.sample_shape_ or self.model_.shape))

@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import _matmix
-from ._base import History, ModelEstimator
-from ._progress import ProgressLine
-from ._sklearn import ConvergenceWarning, DensityMixin, NotFittedError
-from ._validation import (
-    Samples,
-    check_array,
-    check_fitted,
-    check_integer,
-    check_number,
-    check_rank,
-    check_samples,
-    check_seed,
-    check_weights,
-)
+from ._blocks import as_blocks, blockwise, in_memory
+from ._elements import check_array
+from ._fitting import FitInterruptedWarning, MixtureFitting
+from ._sklearn import DensityMixin
+from ._validation import Samples, check_fitted, check_integer, check_seed
 
-
-class FitInterruptedWarning(UserWarning):
-    """Ctrl-C ended a fit; the model so far is kept."""
+__all__ = ["FitInterruptedWarning", "Mixture", "Posterior"]
 
 
 class Posterior(NamedTuple):
@@ -45,7 +33,7 @@ class Posterior(NamedTuple):
     variance: np.ndarray
 
 
-class Mixture(DensityMixin, ModelEstimator):
+class Mixture(DensityMixin, MixtureFitting):
     """Mixture of multilinear probabilistic PCA for vectors, matrices and tensors.
 
     Component k explains a matrix as ``X = L B Rᵀ + M + noise`` with a small random core B; a vector as
@@ -83,6 +71,11 @@ class Mixture(DensityMixin, ModelEstimator):
     callback : callable, optional
         Called with a `Progress` after the start and after each iteration, on the thread that called `fit`; a true
         value or `StopIteration` ends the fit and keeps the model.
+    checkpoint : path, optional
+        A file for the state of a long fit. If it is there, the fit goes on from it (and has the same bits as if nothing
+        had happened); a state of other samples or options is an error.
+    checkpoint_every : int, default=10
+        After how many iterations the state is kept.
 
     Attributes
     ----------
@@ -98,6 +91,8 @@ class Mixture(DensityMixin, ModelEstimator):
     lower_bounds_ : list of float
         Its course.
     history_ : History
+    n_batches_ : int
+        How many batches `partial_fit` has seen; a fit counts as one.
     n_features_in_ : int
         The number of numbers in a sample.
     sample_shape_ : tuple of int
@@ -143,6 +138,8 @@ class Mixture(DensityMixin, ModelEstimator):
         verbose: int = 0,
         n_threads: int | None = None,
         callback: Callable[[_matmix.Progress], Any] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: int = 10,
     ) -> None:
         self.n_components = n_components
         self.rank = rank
@@ -157,121 +154,24 @@ class Mixture(DensityMixin, ModelEstimator):
         self.verbose = verbose
         self.n_threads = n_threads
         self.callback = callback
-
-    # -- fitting ---------------------------------------------------------------------------------------------------
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Mixture:
-        """Fits the mixture.
-
-        Parameters
-        ----------
-        X : array of shape (N, p_1, ..., p_D), or (N, P) for vectors and for flattened samples
-            u8, f32 and f64 are used as they are; C-contiguous arrays are not copied, memory maps stay on disk.
-        y : ignored
-        sample_weight : array of shape (N,), optional
-            How many times each sample counts.
-
-        Returns
-        -------
-        self
-        """
-        samples = check_samples(self, X, reset=True)
-        weights = check_weights(sample_weight, samples.n)
-        start, start_model = self._start()
-        threads = None if self.n_threads is None else check_integer("n_threads", self.n_threads, 1)
-        if self.callback is not None and not callable(self.callback):
-            raise TypeError(f"option `callback` is {self.callback!r}; it must be callable or None")
-        options: dict[str, Any] = {
-            "components": check_integer("n_components", self.n_components, 1),
-            "rank": check_rank(self.rank),
-            "algorithm": str(self.algorithm),
-            # Restarts from one and the same model would be one and the same fit.
-            "n_init": check_integer("n_init", self.n_init, 1) if start_model is None else 1,
-            "max_iter": check_integer("max_iter", self.max_iter, 0),
-            "tol": check_number("tol", self.tol),
-            "seed": check_seed(self.random_state),
-        }
-        with ProgressLine(self.verbose) as line:
-            model, history, interrupted = _matmix.fit_mixture(
-                samples.array,
-                samples.shape,
-                preset=self._preset,
-                weights=weights,
-                start=start,
-                start_model=start_model,
-                threads=threads,
-                callback=line.before(self.callback),
-                **options,
-            )
-        self.sample_shape_ = samples.shape
-        self._adopt(model, History.from_json(history))
-        if interrupted:
-            warnings.warn(
-                f"Ctrl-C ended the fit after {self.n_iter_} iterations; the model so far is kept.",
-                FitInterruptedWarning,
-                stacklevel=2,
-            )
-        elif self.history_.stop == "max_iterations" and self.tol > 0:
-            warnings.warn(
-                f"The fit was still changing after max_iter={self.max_iter} iterations; the model is kept. "
-                "Try a larger max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-        return self
-
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
-        """Fits the mixture and returns the most probable component of every sample, shape (N,)."""
-        return self.fit(X, y, sample_weight).predict(X)
-
-    def _start(self) -> tuple[str, Any]:
-        if self.warm_start and hasattr(self, "model_"):
-            return "kmeans", self.model_
-        init = self.init_params
-        if isinstance(init, _matmix.MixtureModel):
-            return "kmeans", init
-        if isinstance(init, Mixture):
-            if not hasattr(init, "model_"):
-                raise NotFittedError(
-                    "init_params is a mixture that is not fitted; cloning an estimator forgets the fit of those it "
-                    "holds: give init_params=mixture.model_ or the model's file instead"
-                )
-            return "kmeans", init.model_
-        if isinstance(init, os.PathLike) or (isinstance(init, str) and os.path.exists(init)):
-            model = _matmix.load_model(os.fspath(init))[0]
-            if not isinstance(model, _matmix.MixtureModel):
-                raise ValueError(f"{os.fspath(init)} holds no mixture to begin with")
-            return "kmeans", model
-        if not isinstance(init, str):
-            raise TypeError(
-                f"option `init_params` is {init!r}; it must be 'kmeans', 'random', a fitted mixture or a model file"
-            )
-        return init, None
-
-    def _adopt(self, model: _matmix.MixtureModel, history: History) -> None:
-        self.model_ = model
-        self.history_ = history
-        self.weights_ = model.weights
-        self.means_ = model.means
-        self.loadings_ = model.loadings
-        self.noise_variances_ = model.noise_variances
-        self.converged_ = history.stop == "converged"
-        self.lower_bounds_ = list(history.log_likelihood)
-        self.lower_bound_ = self.lower_bounds_[-1] if self.lower_bounds_ else float("nan")
-        self.n_iter_ = max(len(self.lower_bounds_) - 1, 0)
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     # -- questions about samples -----------------------------------------------------------------------------------
 
+    @blockwise
     def predict(self, X: Any) -> np.ndarray:
         """The most probable component of every sample, shape (N,)."""
         samples = self._check(X)
         return self._per_sample(self._ask("assign", samples), samples)
 
+    @blockwise
     def predict_proba(self, X: Any) -> np.ndarray:
         """The responsibilities γ: how probable each component is for each sample, shape (N, K)."""
         samples = self._check(X)
         return samples.typed(self._per_sample(self._ask("responsibilities", samples), samples))
 
+    @blockwise
     def transform(self, X: Any) -> np.ndarray:
         """The core of every sample under its most probable component.
 
@@ -282,6 +182,7 @@ class Mixture(DensityMixin, ModelEstimator):
         samples = self._check(X)
         return samples.like(self._per_sample(self._ask("transform", samples)[0], samples))
 
+    @blockwise
     def transform_all(self, X: Any) -> np.ndarray:
         """The cores of every sample under all components, shape (N, K, r_1, ..., r_D) or (N, K, r_1·…·r_D)."""
         samples = self._check(X)
@@ -325,6 +226,7 @@ class Mixture(DensityMixin, ModelEstimator):
         out = self.model_.inverse_transform(np.ascontiguousarray(cores, np.float64).ravel(), components)
         return Samples(cores, tuple(out.shape[1:]), cores.ndim == 2).like(out)
 
+    @blockwise
     def reconstruct(self, X: Any, *, rule: str = "most_probable") -> np.ndarray:
         """Every sample rebuilt from its core, in the shape of X.
 
@@ -346,9 +248,14 @@ class Mixture(DensityMixin, ModelEstimator):
 
     def reconstruction_error(self, X: Any) -> float:
         """The paper's e = sqrt(Σ‖X − X̂‖²/N)."""
-        samples = self._check(X)
-        return float(np.sqrt(self._ask("squared_errors", samples).sum() / samples.n))
+        return float(np.sqrt(self._squared_errors(X).mean()))
 
+    @blockwise
+    def _squared_errors(self, X: Any) -> np.ndarray:
+        samples = self._check(X)
+        return self._ask("squared_errors", samples).reshape(samples.n, -1).sum(axis=1)
+
+    @blockwise
     def score_samples(self, X: Any) -> np.ndarray:
         """ln p(X_n) of every sample, shape (N,)."""
         samples = self._check(X)
@@ -367,21 +274,42 @@ class Mixture(DensityMixin, ModelEstimator):
         Posterior
             `mean` of shape (N, K, r_1, ..., r_D) and `variance` of shape (K, r_1, ..., r_D).
         """
+        mean = self._posterior_mean(X)
+        return Posterior(mean, self.model_.posterior_variance().astype(mean.dtype))
+
+    @blockwise
+    def _posterior_mean(self, X: Any) -> np.ndarray:
         samples = self._check(X)
-        mean = self._per_sample(self._ask("project", samples), samples)
-        return Posterior(samples.typed(mean), samples.typed(self.model_.posterior_variance()))
+        return samples.typed(self._per_sample(self._ask("project", samples), samples))
 
     def bic(self, X: Any) -> float:
         """The Bayesian information criterion; smaller is better."""
-        return float(self._ask("evaluate", self._check(X))[1])
+        return self._criteria(X)[1]
 
     def aic(self, X: Any) -> float:
         """Akaike's information criterion; smaller is better."""
-        return float(self._ask("evaluate", self._check(X))[2])
+        return self._criteria(X)[2]
 
     def icl(self, X: Any) -> float:
         """The integrated completed likelihood: BIC, and a penalty for components that overlap; smaller is better."""
-        return float(self._ask("evaluate", self._check(X))[3])
+        return self._criteria(X)[3]
+
+    def _criteria(self, X: Any) -> tuple[float, float, float, float]:
+        """Log-likelihood, BIC, AIC and ICL."""
+        if as_blocks(X) is None:
+            return self._ask("evaluate", self._check(X))
+        log_likelihood, entropy = float(self.score_samples(X).sum()), float(self._entropies(X).sum())
+        # A mixture over rows counts rows.
+        n = len(X) * int(np.prod(self.sample_shape_) // np.prod(self.model_.shape))
+        bic = -2 * log_likelihood + self.n_parameters_ * float(np.log(n))
+        aic = -2 * log_likelihood + 2 * self.n_parameters_
+        return log_likelihood, bic, aic, bic + 2 * entropy
+
+    @blockwise
+    def _entropies(self, X: Any) -> np.ndarray:
+        """The entropy of the responsibilities of every sample."""
+        gamma = self._ask("responsibilities", self._check(X)).reshape(len(X), -1)
+        return -(gamma * np.log(np.where(gamma > 0, gamma, 1.0))).sum(axis=1)
 
     # -- questions about the model ---------------------------------------------------------------------------------
 
@@ -451,6 +379,7 @@ class Mixture(DensityMixin, ModelEstimator):
         >>> open(path, encoding="utf-8").read(15)
         '<!DOCTYPE html>'
         """
+        in_memory(X, "a report")
         samples = self._check(X)
         if colours not in ("auto", "grey", "sequential", "diverging"):
             raise ValueError(f"option `colours` is {colours!r}; it must be 'auto', 'grey', 'sequential' or 'diverging'")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import _matmix
+from ._blocks import blockwise, in_memory
 from ._sklearn import BaseEstimator, ClassifierMixin, clone
 from ._validation import Samples, check_fitted, check_integer, check_samples
 from .mixture import Mixture
@@ -65,6 +66,7 @@ class NearestCore(ClassifierMixin, BaseEstimator):
         -------
         self
         """
+        in_memory(X, "NearestCore keeps the samples it is fitted to; it")
         model = Mixture() if self.estimator is None else self.estimator
         if isinstance(model, MP2DPCA):
             raise ValueError("MP2DPCA has a core for every row of a sample; NearestCore needs one per sample")
@@ -97,6 +99,7 @@ class NearestCore(ClassifierMixin, BaseEstimator):
         check_fitted(self)
         return check_samples(self.estimator_, X, reset=False, owner=self)
 
+    @blockwise
     def predict(self, X: Any) -> np.ndarray:
         """The class of the nearest known sample, shape (N,)."""
         samples = self._check(X)
@@ -120,6 +123,7 @@ class NearestCore(ClassifierMixin, BaseEstimator):
         indices : ndarray of shape (N, n_neighbors)
             Places in the X that was given to `fit`.
         """
+        in_memory(X, "kneighbors")
         samples = self._check(X)
         count = check_integer("n_neighbors", n_neighbors, 1)
         found = self.model_.neighbours(samples.array, samples.shape, self.estimator_._preset, count)

@@ -73,6 +73,8 @@ class _One(Mixture):
         verbose: int = 0,
         n_threads: int | None = None,
         callback: Callable[[Any], Any] | None = None,
+        checkpoint: Any = None,
+        checkpoint_every: int = 10,
     ) -> None:
         self.rank = rank
         self.sample_shape = sample_shape
@@ -85,6 +87,8 @@ class _One(Mixture):
         self.verbose = verbose
         self.n_threads = n_threads
         self.callback = callback
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
 
 class PPCA(_One):

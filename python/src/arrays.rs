@@ -1,6 +1,6 @@
 //! NumPy arrays as samples and results as NumPy arrays, without copies.
 
-use matmix::{Matrix, Preset, Samples};
+use matmix::{Engine, Matrix, Preset, Samples};
 use numpy::{
     PyArray1, PyArray2, PyArrayDyn, PyArrayMethods, PyReadonlyArray1, PyReadonlyArrayDyn,
     PyUntypedArrayMethods,
@@ -8,6 +8,7 @@ use numpy::{
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
+use crate::elsewhere::Elsewhere;
 use crate::errors::to_python;
 
 /// An array of doubles with one axis.
@@ -62,6 +63,54 @@ impl Elements<'_> {
             None => samples,
         }
         .map_err(to_python)
+    }
+}
+
+/// Where the samples of a fit are.
+pub(crate) enum Held<'py> {
+    Here(Elements<'py>),
+    Elsewhere(Bound<'py, Elsewhere>),
+}
+
+impl<'py> FromPyObject<'_, 'py> for Held<'py> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match object.cast::<Elsewhere>() {
+            Ok(elsewhere) => Ok(Self::Elsewhere(elsewhere.to_owned())),
+            Err(_) => object.extract().map(Self::Here),
+        }
+    }
+}
+
+impl Held<'_> {
+    /// What runs the passes of a fit to these samples.
+    pub(crate) fn engine(
+        &self,
+        shape: &[usize],
+        preset: Option<&str>,
+        weights: Option<&Numbers<'_>>,
+    ) -> PyResult<Box<dyn Engine + '_>> {
+        Ok(match self {
+            Self::Here(elements) => Box::new(elements.samples(shape, preset, weights)?),
+            Self::Elsewhere(elsewhere) => Box::new(elsewhere.get().engine(shape, preset, weights)?),
+        })
+    }
+
+    /// Asks a pass that runs elsewhere to end: the user has.
+    pub(crate) fn abandon(&self, py: Python<'_>) -> PyResult<()> {
+        match self {
+            Self::Here(_) => Ok(()),
+            Self::Elsewhere(elsewhere) => elsewhere.get().abandon(py),
+        }
+    }
+
+    /// The result of a fit to these samples, or what was raised where they are.
+    pub(crate) fn fitted<T>(&self, fit: PyResult<T>) -> PyResult<T> {
+        match self {
+            Self::Here(_) => fit,
+            Self::Elsewhere(elsewhere) => fit.map_err(|error| elsewhere.get().raised().unwrap_or(error)),
+        }
     }
 }
 

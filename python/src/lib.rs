@@ -6,6 +6,7 @@
 
 mod arrays;
 mod data;
+mod elsewhere;
 mod errors;
 mod low_rank;
 mod mixture;
@@ -20,9 +21,13 @@ mod _matmix {
     #[pymodule_export]
     use super::data::{digits, load_model, open};
     #[pymodule_export]
+    use super::elsewhere::{
+        Elsewhere, SumTree, count_skipped, merge_sums, run_task, tree_levels, wanted_rows,
+    };
+    #[pymodule_export]
     use super::low_rank::{LowRankModel, fit_low_rank};
     #[pymodule_export]
-    use super::mixture::{MixtureModel, fit_mixture};
+    use super::mixture::{MixtureModel, fit_batch, fit_mixture};
     #[pymodule_export]
     use super::progress::Progress;
     #[pymodule_export]

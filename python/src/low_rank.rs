@@ -8,7 +8,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::arrays::{Elements, Numbers, array, matrix, sides};
+use crate::arrays::{Elements, Held, Numbers, array, matrix, sides};
 use crate::data::file;
 use crate::errors::{detached, to_python};
 use crate::mixture::preset_rank;
@@ -26,7 +26,7 @@ type Array<'py> = Bound<'py, PyArrayDyn<f64>>;
 #[pyo3(signature = (x, shape, *, preset, weights, rank, centred, max_iter, tol, threads))]
 pub(crate) fn fit_low_rank(
     py: Python<'_>,
-    x: Elements<'_>,
+    x: Held<'_>,
     shape: Vec<usize>,
     preset: Option<&str>,
     weights: Option<Numbers<'_>>,
@@ -36,10 +36,10 @@ pub(crate) fn fit_low_rank(
     tol: f64,
     threads: Option<usize>,
 ) -> PyResult<(LowRankModel, Vec<f64>, &'static str)> {
-    let samples = x.samples(&shape, preset, weights.as_ref())?;
+    let engine = x.engine(&shape, preset, weights.as_ref())?;
     let rank = preset_rank(preset, &shape, rank)?;
     let options = LowRankOptions { rank, centred, max_iter, tol, threads };
-    let fit = detached(py, || matmix::fit_low_rank(&samples, &options))?;
+    let fit = x.fitted(detached(py, || matmix::fit_low_rank_on(&*engine, &options)))?;
     Ok((LowRankModel { model: fit.model }, fit.reconstruction_error, fit.stop.name()))
 }
 

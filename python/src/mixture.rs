@@ -5,13 +5,16 @@ use std::path::PathBuf;
 use matmix::data::Labels;
 use matmix::report::content::{Axis, Colours};
 use matmix::report::{ReportOptions, write_report};
-use matmix::{Algorithm, FitOptions, Mixture, Model, ModelFile, Preset, Reconstruction, Samples, Start};
+use matmix::{
+    Algorithm, Checkpoint, FitOptions, Mixture, Model, ModelFile, OnlineFit, Preset, Reconstruction, Samples,
+    Start,
+};
 use numpy::{PyArray1, PyArray2, PyArrayDyn, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::arrays::{Elements, Numbers, array, indices, matrix, places, sides};
+use crate::arrays::{Elements, Held, Numbers, array, indices, matrix, places, sides};
 use crate::data::file;
 use crate::errors::{detached, to_python};
 use crate::progress::fit_listening;
@@ -24,60 +27,99 @@ pub(crate) struct MixtureModel {
 
 type Array<'py> = Bound<'py, PyArrayDyn<f64>>;
 
-/// Fits a mixture: the model, its history as JSON and whether Ctrl-C ended it.
-#[pyfunction]
-#[pyo3(signature = (x, shape, *, preset, weights, components, rank, algorithm, start, start_model, n_init, max_iter, tol, seed, threads, callback))]
-pub(crate) fn fit_mixture(
-    py: Python<'_>,
-    x: Elements<'_>,
-    shape: Vec<usize>,
-    preset: Option<&str>,
-    weights: Option<Numbers<'_>>,
+/// What can be chosen about a fit, as Python knows it.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Choices<'py> {
     components: usize,
     rank: Vec<usize>,
-    algorithm: &str,
-    start: &str,
-    start_model: Option<&Bound<'_, MixtureModel>>,
+    algorithm: String,
+    start: String,
+    start_model: Option<Bound<'py, MixtureModel>>,
     n_init: usize,
     max_iter: usize,
     tol: f64,
     seed: u64,
     threads: Option<usize>,
+    checkpoint: Option<PathBuf>,
+    checkpoint_every: usize,
+}
+
+impl Choices<'_> {
+    fn options(self, preset: Option<&str>, shape: &[usize]) -> PyResult<FitOptions> {
+        let wrong = |option: &str, value: &str, expected: &str| {
+            Err(PyValueError::new_err(format!("option `{option}` is '{value}'; it must be {expected}")))
+        };
+        let start = match (self.start.as_str(), self.start_model) {
+            (_, Some(model)) => Start::Model(Box::new(model.get().model.clone())),
+            ("kmeans", None) => Start::KMeans,
+            ("random", None) => Start::Random,
+            (other, None) => {
+                return wrong("init_params", other, "'kmeans', 'random', a fitted model or a model file");
+            }
+        };
+        let algorithm = match self.algorithm.as_str() {
+            "exact" => Algorithm::Exact,
+            "paper" => Algorithm::Paper,
+            other => return wrong("algorithm", other, "'exact' or 'paper'"),
+        };
+        let every = self.checkpoint_every;
+        Ok(FitOptions {
+            components: self.components,
+            rank: preset_rank(preset, shape, self.rank)?,
+            algorithm,
+            start,
+            n_init: self.n_init,
+            max_iter: self.max_iter,
+            tol: self.tol,
+            seed: self.seed,
+            threads: self.threads,
+            checkpoint: self.checkpoint.map(|path| Checkpoint { path, every, resume: true }),
+            ..FitOptions::default()
+        })
+    }
+}
+
+/// Fits a mixture: the model, its history as JSON and whether Ctrl-C ended it.
+#[pyfunction]
+#[pyo3(signature = (x, shape, *, preset, weights, choices, callback))]
+pub(crate) fn fit_mixture(
+    py: Python<'_>,
+    x: Held<'_>,
+    shape: Vec<usize>,
+    preset: Option<&str>,
+    weights: Option<Numbers<'_>>,
+    choices: Choices<'_>,
     callback: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(MixtureModel, String, bool)> {
-    let samples = x.samples(&shape, preset, weights.as_ref())?;
-    let wrong = |option: &str, value: &str, expected: &str| {
-        Err(PyValueError::new_err(format!("option `{option}` is '{value}'; it must be {expected}")))
-    };
-    let start = match (start, start_model) {
-        (_, Some(model)) => Start::Model(Box::new(model.get().model.clone())),
-        ("kmeans", None) => Start::KMeans,
-        ("random", None) => Start::Random,
-        (other, None) => {
-            return wrong("init_params", other, "'kmeans', 'random', a fitted model or a model file");
-        }
-    };
-    let algorithm = match algorithm {
-        "exact" => Algorithm::Exact,
-        "paper" => Algorithm::Paper,
-        other => return wrong("algorithm", other, "'exact' or 'paper'"),
-    };
-    let rank = preset_rank(preset, &shape, rank)?;
-    let options = FitOptions {
-        components,
-        rank,
-        algorithm,
-        start,
-        n_init,
-        max_iter,
-        tol,
-        seed,
-        threads,
-        ..FitOptions::default()
-    };
-    let (fit, interrupted) = fit_listening(py, &samples, &options, callback)?;
+    let engine = x.engine(&shape, preset, weights.as_ref())?;
+    let options = choices.options(preset, &shape)?;
+    let (fit, interrupted) = x.fitted(fit_listening(py, &*engine, &options, callback, &|| x.abandon(py)))?;
     let history = serde_json::to_string(&fit.history).unwrap_or_default();
     Ok((MixtureModel { model: fit.model }, history, interrupted))
+}
+
+/// One batch of a fit in batches: the model, how many batches it has seen, and the batch's mean log-likelihood.
+#[pyfunction]
+#[pyo3(signature = (x, shape, *, preset, weights, choices, model, batches))]
+pub(crate) fn fit_batch(
+    py: Python<'_>,
+    x: Elements<'_>,
+    shape: Vec<usize>,
+    preset: Option<&str>,
+    weights: Option<Numbers<'_>>,
+    choices: Choices<'_>,
+    model: Option<&Bound<'_, MixtureModel>>,
+    batches: u64,
+) -> PyResult<(MixtureModel, u64, f64)> {
+    let samples = x.samples(&shape, preset, weights.as_ref())?;
+    let options = choices.options(preset, &shape)?;
+    let so_far = model.map(|model| OnlineFit::resume(model.get().model.clone(), batches));
+    let online = detached(py, || match so_far {
+        None => OnlineFit::begin(&samples, &options),
+        Some(mut online) => online.step(&samples, &options).map(|()| online),
+    })?;
+    Ok((MixtureModel { model: online.model }, online.batches, online.log_likelihood))
 }
 
 /// The ranks as a preset understands them.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use matmix::{Fit, FitOptions, Samples, fit_with};
+use matmix::{Engine, Fit, FitOptions, fit_on};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyStopIteration};
 use pyo3::prelude::*;
 
@@ -52,12 +52,14 @@ impl Progress {
 ///
 /// Python delivers signals to its main thread only, and a callback may draw; so the fit runs elsewhere, and everything
 /// that is Python's business happens on the thread that called. The first Ctrl-C stops the fit and keeps the model; a
-/// second one, or an exception of the callback, is raised once the iteration under way has ended.
+/// second one, or an exception of the callback, is raised once the iteration under way has ended. Passes that run
+/// elsewhere are told by `abandon` that the second one has come, and need not end.
 pub(crate) fn fit_listening(
     py: Python<'_>,
-    samples: &Samples<'_>,
+    engine: &dyn Engine,
     options: &FitOptions,
     callback: Option<&Bound<'_, PyAny>>,
+    abandon: &dyn Fn() -> PyResult<()>,
 ) -> PyResult<(Fit, bool)> {
     let stop = AtomicBool::new(false);
     let (report, mut reports) = mpsc::channel::<Progress>();
@@ -67,7 +69,7 @@ pub(crate) fn fit_listening(
         let stop = &stop;
         let worker = scope.spawn(move || {
             catch_unwind(AssertUnwindSafe(move || {
-                fit_with(samples, options, &mut move |now| {
+                fit_on(engine, options, &mut move |now| {
                     if asks && report.send(snapshot(now)).is_ok() {
                         // Whoever answers has first set `stop`; nobody left to answer is no reason to go on.
                         if answers.recv().is_err() {
@@ -94,6 +96,9 @@ pub(crate) fn fit_listening(
                     interrupted = true;
                 } else {
                     raised.get_or_insert(error);
+                    if let Err(error) = abandon() {
+                        raised.get_or_insert(error);
+                    }
                 }
                 stop.store(true, Ordering::Release);
             }

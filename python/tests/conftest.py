@@ -1,5 +1,7 @@
 """Data that many tests use."""
 
+import faulthandler
+
 import matmix
 import numpy as np
 import pytest
@@ -11,6 +13,14 @@ def digits():
     X, y = matmix.datasets.load_digits28(return_X_y=True)
     chosen = np.isin(y, (0, 1, 7))
     return X[chosen], y[chosen]
+
+
+@pytest.fixture
+def five_minutes():
+    """Whatever waits for another process ends with a traceback instead of never."""
+    faulthandler.dump_traceback_later(300, exit=True)
+    yield
+    faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ from pathlib import Path
 import matmix
 import numpy as np
 import pytest
+from same_bits import assert_same_bits
 
 ROOT = Path(__file__).resolve().parents[2]
 OPTIONS = {"n_components": 3, "rank": 4, "max_iter": 20, "tol": 0, "random_state": 7}
@@ -17,15 +18,6 @@ OPTIONS = {"n_components": 3, "rank": 4, "max_iter": 20, "tol": 0, "random_state
 def ours():
     X, _ = matmix.datasets.load_digits28(return_X_y=True)
     return matmix.Mixture(**OPTIONS).fit(X)
-
-
-def assert_same_bits(a, b):
-    for one, other in zip(
-        [a.weights_, a.means_, *a.loadings_, a.noise_variances_],
-        [b.weights_, b.means_, *b.loadings_, b.noise_variances_],
-        strict=True,
-    ):
-        assert one.tobytes() == other.tobytes()
 
 
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo to run the Rust example")

@@ -128,6 +128,23 @@ pub(crate) struct DataOptions {
 }
 
 impl DataOptions {
+    /// The first option that was given, --scale aside.
+    pub(crate) fn other_than_scale(&self) -> Option<&'static str> {
+        let reading = &self.reading;
+        [
+            ("--shape", reading.shape.is_some()),
+            ("--resize", reading.resize.is_some()),
+            ("--colour", reading.colour),
+            ("--exclude", !reading.exclude.is_empty()),
+            ("--limit", reading.limit.is_some()),
+            ("--memory", reading.memory.is_some()),
+            ("--take", self.take.is_some()),
+            ("--labels", self.labels.is_some()),
+        ]
+        .into_iter()
+        .find_map(|(option, given)| given.then_some(option))
+    }
+
     pub(crate) fn open(&self, spec: &str) -> anyhow::Result<DataSet> {
         self.reading.open(spec, self.labels.as_deref(), self.take.as_ref())
     }

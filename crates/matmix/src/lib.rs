@@ -34,8 +34,8 @@ pub mod report;
 pub use data::{Model, ModelFile, Samples};
 pub use error::{Error, Result};
 pub use fit::{
-    Algorithm, Checkpoint, Engine, Event, Fit, FitOptions, History, LowRankFit, LowRankOptions, Progress,
-    Start, StopReason, StopRule, fit, fit_low_rank, fit_low_rank_on, fit_on, fit_with,
+    Algorithm, Checkpoint, Engine, Event, Fit, FitOptions, History, LowRankFit, LowRankOptions, OnlineFit,
+    Progress, Start, StopReason, StopRule, fit, fit_low_rank, fit_low_rank_on, fit_on, fit_with,
 };
 pub use infer::{Projection, Reconstruction};
 pub use linalg::Matrix;

@@ -1,11 +1,13 @@
 //! `matmix fit`: from data to a model file.
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use matmix::error::sides;
 use matmix::{Checkpoint, Event, FitOptions, Model, ModelFile, Preset, PresetFit, Start, StopReason};
 use serde_json::{Value, json};
 
+use super::cluster;
 use crate::data_args::DataOptions;
 use crate::error::hinted;
 use crate::fit_args::{AlgorithmArg, Fitting, preset};
@@ -49,6 +51,10 @@ pub(crate) struct Fit {
     /// Go on from the checkpoint if it is there; the result has the same bits as if nothing had happened.
     #[arg(long, requires = "checkpoint", help_heading = "Fit")]
     resume: bool,
+    /// Fit on the Dask cluster with this scheduler, by way of the Python package. DATA is then a .npy file or a pattern in
+    /// quotes, such as 'data/*.npy', and every worker must find the files under the same names.
+    #[arg(long, value_name = "tcp://HOST:PORT", help_heading = "Fit")]
+    dask: Option<String>,
     #[command(flatten)]
     options: DataOptions,
 }
@@ -59,9 +65,12 @@ impl Fit {
         if let Some(path) = &self.checkpoint {
             output::check(path)?;
         }
+        let options = self.fit_options()?;
+        if let Some(address) = &self.dask {
+            return self.run_on_cluster(address, &options, quiet);
+        }
         let data = self.options.open(&self.data)?;
         let samples = &data.samples;
-        let options = self.fit_options()?;
         let preset = self.model.unwrap_or_else(|| Preset::for_order(samples.order(), options.components));
         self.notes(preset, &options, quiet);
         let fit = if preset.is_mixture() {
@@ -91,9 +100,58 @@ impl Fit {
             history: Some(history),
         };
         file.save(&self.output)?;
-        self.tell(&fit, &figures, &data, seconds, quiet);
+        self.tell(&fit, &figures, samples.len(), samples.shape(), seconds, quiet);
         if self.json {
             output::json(&figures.json(&fit, samples.len(), samples.shape(), seconds, options.seed))?;
+        }
+        Ok(())
+    }
+
+    fn run_on_cluster(&self, address: &str, options: &FitOptions, quiet: bool) -> anyhow::Result<()> {
+        let usual = FitOptions::default();
+        let not_there = self.options.other_than_scale().or((options.stop != usual.stop).then_some("--stop"));
+        if let Some(option) = not_there.or((options.precision != usual.precision).then_some("--precision")) {
+            let message = format!("{option} cannot be used together with --dask");
+            return Err(hinted(
+                message,
+                "the Python package, which --dask runs through, can prepare a Dask array",
+            ));
+        }
+        // The first Ctrl-C is for the fit, which keeps its model.
+        let _watched = Interrupted::watch();
+        let answer = cluster::ask(&json!({
+            "address": address,
+            "data": self.data,
+            "output": self.output,
+            "model": self.model.map(Preset::name),
+            "n_components": options.components,
+            "rank": options.rank,
+            "algorithm": self.algorithm.name(),
+            "init_params": self.init,
+            "n_init": options.n_init,
+            "max_iter": options.max_iter,
+            "tol": options.tol,
+            "random_state": options.seed,
+            "scale": self.options.reading.scale(),
+            "checkpoint": self.checkpoint,
+            "checkpoint_every": self.checkpoint_every,
+            "resume": self.resume,
+            "verbose": u8::from(!quiet && std::io::stderr().is_terminal()),
+            "describe": self.describe(options, &[]),
+        }))?;
+        let file = ModelFile::load(&self.output)?;
+        let preset: Preset = file.name.as_deref().unwrap_or_default().parse()?;
+        let history = file.history.unwrap_or_default();
+        let fit = PresetFit { preset, model: file.model, history, assigned: vec![] };
+        let axes = answer["shape"].as_array().into_iter().flatten();
+        let shape: Vec<usize> = axes.filter_map(Value::as_u64).map(|side| side as usize).collect();
+        let parts = shape.iter().product::<usize>() / fit.model.shape().iter().product::<usize>();
+        let figures = Figures::new(&fit, parts, f64::NAN);
+        let samples = answer["n_samples"].as_u64().unwrap_or_default() as usize;
+        let seconds = answer["seconds"].as_f64().unwrap_or_default();
+        self.tell(&fit, &figures, samples, &shape, seconds, quiet);
+        if self.json {
+            output::json(&figures.json(&fit, samples, &shape, seconds, options.seed))?;
         }
         Ok(())
     }
@@ -142,17 +200,18 @@ impl Fit {
         &self,
         fit: &PresetFit,
         figures: &Figures,
-        data: &matmix::data::DataSet,
+        samples: usize,
+        shape: &[usize],
         seconds: f64,
         quiet: bool,
     ) {
         let say = |line: &str| output::say(quiet, line);
-        let (samples, model) = (&data.samples, &fit.model);
+        let model = &fit.model;
         say(&format!(
             "{} fitted to {} of {}: {}, cores {}",
             fit.preset,
-            plural(samples.len(), "sample"),
-            sides(samples.shape()),
+            plural(samples, "sample"),
+            sides(shape),
             plural(model.n_components(), "component"),
             sides(model.rank()),
         ));

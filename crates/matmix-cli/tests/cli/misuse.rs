@@ -100,6 +100,8 @@ fn options_out_of_range() {
         ("paper_of_vectors", &["--shape", "784", "-k", "2", "--algorithm", "paper"]),
         ("resume_without_checkpoint", &["--resume"]),
         ("zero_threads", &["--threads", "0"]),
+        ("take_on_a_cluster", &["--dask", "tcp://127.0.0.1:1", "--take", "0:5"]),
+        ("precision_on_a_cluster", &["--dask", "tcp://127.0.0.1:1", "--precision", "double"]),
     ] {
         refused(folder.path(), name, &[&["fit", "demo:mnist", "-o", "m.mm"], more].concat());
     }

@@ -112,7 +112,16 @@ impl<'a> Samples<'a> {
     }
 
     /// The same samples, each multiplied by its weight in every sum (as if it were there that many times).
-    pub fn with_weights(mut self, weights: Vec<f64>) -> Result<Self> {
+    pub fn with_weights(self, weights: Vec<f64>) -> Result<Self> {
+        let weighted = self.with_part_weights(weights)?;
+        match weighted.n_effective() {
+            0 => Err(Error::ZeroWeights),
+            _ => Ok(weighted),
+        }
+    }
+
+    /// The same for a part of a larger set, in which no sample has to count.
+    pub fn with_part_weights(mut self, weights: Vec<f64>) -> Result<Self> {
         if weights.len() != self.len() {
             return Err(Error::Count { what: "sample weights", expected: self.len(), found: weights.len() });
         }
@@ -120,9 +129,6 @@ impl<'a> Samples<'a> {
             if !(value.is_finite() && value >= 0.0) {
                 return Err(Error::Weight { sample, value });
             }
-        }
-        if weights.iter().all(|&w| w == 0.0) {
-            return Err(Error::ZeroWeights);
         }
         self.weights = Some(weights.into());
         Ok(self)

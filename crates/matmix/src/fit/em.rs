@@ -324,7 +324,7 @@ impl<'a> Loop<'a> {
 
 /// The smallest noise variance allowed: relative to the data's variance, or to the size of its numbers where all
 /// samples are the same: the square of what rounding does to numbers of that size and type.
-fn noise_floor(moments: &Moments, element: Element, relative: f64) -> f64 {
+pub(super) fn noise_floor(moments: &Moments, element: Element, relative: f64) -> f64 {
     let rounding = if element == Element::F64 { 1e-28 } else { 1e-14 };
     let size = moments.mean.len() as f64;
     let square = moments.mean.iter().map(|m| m * m).sum::<f64>() / size;

@@ -1,0 +1,351 @@
+"""Samples that are not one array in memory: in parts, in files read block by block, on a cluster."""
+
+from __future__ import annotations
+
+import glob
+import math
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, NamedTuple, TypeVar, cast
+
+import numpy as np
+
+from . import _matmix
+from ._elements import NATIVE, check_array, element_type
+
+BLOCK_BYTES = 32 << 20
+"""A block of a lazily read array holds about so many bytes: enough to be worth a read, few enough to hold two."""
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+class Pass(NamedTuple):
+    """What all passes of one fit have in common."""
+
+    shape: tuple[int, ...]
+    preset: str | None
+    weights: np.ndarray | None
+    scale: float
+    threads: int | None
+
+    def over(self, task: bytes, block: np.ndarray, first: int) -> bytes:
+        """The sums of a task over one block, whose first sample has the number `first` in the whole set."""
+        weights = None if self.weights is None else self.weights[first : first + len(block)]
+        return self.over_weighted(task, block, weights, first)
+
+    def over_weighted(self, task: bytes, block: np.ndarray, weights: np.ndarray | None, first: int) -> bytes:
+        """The same with the weights of the block's own samples."""
+        return _matmix.run_task(
+            task,
+            block,
+            self.shape,
+            preset=self.preset,
+            weights=weights,
+            scale=self.scale,
+            first=first,
+            threads=self.threads,
+        )
+
+    def chosen(self, task: bytes, firsts: Sequence[int], n: int) -> tuple[list[int], int]:
+        """The blocks a task has to look at, by number, and how many samples are in the others."""
+        wanted = _matmix.wanted_rows(task, self.shape, self.preset)
+        if wanted is None:
+            return list(range(len(firsts))), 0
+        chosen = np.unique(np.searchsorted(firsts, wanted, side="right") - 1)
+        ends = [*firsts[1:], n]
+        return chosen.tolist(), n - sum(ends[b] - firsts[b] for b in chosen)
+
+    def counted(self, sums: bytes, skipped: int) -> bytes:
+        """The sums with the samples of the blocks that were not looked at."""
+        return _matmix.count_skipped(sums, skipped, self.shape, self.preset) if skipped else sums
+
+
+class Blocks:
+    """Samples in blocks, with the attributes of an array that a fit looks at."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    """The element type of the blocks, one the native part works on."""
+    scale: float = 1.0
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def elsewhere(
+        self, shape: tuple[int, ...], preset: str | None, weights: np.ndarray | None, threads: int | None
+    ) -> _matmix.Elsewhere:
+        """The samples as the native fit takes them."""
+        if weights is not None and len(weights) != len(self):
+            raise ValueError(f"{len(weights)} sample weights for {len(self)} samples; exactly one per sample is needed")
+        common = Pass(shape, preset, weights, self.scale, threads)
+        abandoned = threading.Event()
+
+        def run(task: bytes) -> bytes:
+            return self.run(task, common, abandoned.is_set)
+
+        return _matmix.Elsewhere(run, abandoned.set, len(self), self.dtype.name, self.scale)
+
+    def run(self, task: bytes, common: Pass, abandoned: Callable[[], bool]) -> bytes:
+        """Runs a pass over all blocks, unless nobody waits for it any longer."""
+        raise NotImplementedError
+
+    def map(self, function: Callable[[Any], Any]) -> Any:
+        """The results of a function of a block, one entry per sample, as one array."""
+        raise NotImplementedError
+
+
+class Block(NamedTuple):
+    """Samples `start` to `stop` of something; the first of them has the number `first` in the whole set."""
+
+    source: Any
+    start: int
+    stop: int
+    first: int
+
+    def read(self, sides: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        """The samples, in memory or mapped."""
+        samples = check_array(np.asarray(self.source[self.start : self.stop]))
+        wanted = (self.stop - self.start, *sides)
+        if samples.shape != wanted:
+            raise ValueError(f"samples {self.first} and on have shape {samples.shape} instead of {wanted}")
+        return samples.astype(dtype, copy=False)
+
+
+class NpyFile:
+    """A `.npy` file, mapped when it is read: what travels to another process is its name."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.path.abspath(path)
+        mapped = self._mapped()
+        self.shape, self.dtype = mapped.shape, mapped.dtype
+
+    def __getitem__(self, piece: slice) -> np.ndarray:
+        return self._mapped()[piece]
+
+    def _mapped(self) -> np.ndarray:
+        try:
+            return np.load(self.path, mmap_mode="r", allow_pickle=False)
+        except ValueError as error:
+            raise ValueError(f"{self.path}: not a readable .npy file: {error}") from error
+
+
+class Parts(Blocks):
+    """Samples in several arrays or files that are used as if they were one array, and never joined.
+
+    Parts are read one after the other, the next one while a pass runs over the last; a pass reads each of them once.
+    The same parts give the same bits in this process and on a cluster.
+
+    Parameters
+    ----------
+    parts : sequence of arrays or paths, or a pattern
+        Arrays of shape (n, p_1, ..., p_D) with the same sides; anything with `shape`, `dtype` and slices will do
+        (`h5py.Dataset`, `zarr.Array`, `numpy.memmap`, ...). A path is a ``.npy`` file, which is memory-mapped; a
+        pattern such as ``"data/*.npy"`` stands for all such files in the order of their names.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        As of the one array.
+    dtype : numpy.dtype
+        What the elements become when they are read: uint8, float32 or float64.
+
+    Examples
+    --------
+    >>> import matmix
+    >>> X, _ = matmix.datasets.load_digits28(return_X_y=True)
+    >>> parts = matmix.Parts([X[:300], X[300:]])
+    >>> parts.shape
+    (1000, 28, 28)
+    >>> matmix.Mixture(2, rank=3, random_state=0).fit(parts).predict(parts).shape
+    (1000,)
+    """
+
+    def __init__(self, parts: Any) -> None:
+        opened = _open_all(parts)
+        self.shape = _joined_shape([part.shape for part in opened])
+        self.dtype = _joined_type([part.dtype for part in opened])
+        self.blocks: list[Block] = []
+        first = 0
+        for part in opened:
+            for start, stop in _cuts(part):
+                self.blocks.append(Block(part, start, stop, first + start))
+            first += part.shape[0]
+
+    def __repr__(self) -> str:
+        return f"Parts(shape={self.shape}, dtype={self.dtype.name}, blocks={len(self.blocks)})"
+
+    def run(self, task: bytes, common: Pass, abandoned: Callable[[], bool]) -> bytes:
+        """Runs a pass over all blocks in this process."""
+        chosen, skipped = common.chosen(task, [block.first for block in self.blocks], len(self))
+        tree = _matmix.SumTree()
+        for block, samples in self.read(chosen):
+            if abandoned():
+                raise KeyboardInterrupt
+            tree.push(common.over(task, samples, block.first))
+        return common.counted(tree.finish(), skipped)
+
+    def read(self, chosen: Iterable[int] | None = None) -> Iterator[tuple[Block, np.ndarray]]:
+        """The blocks with these numbers (all of them by default), each read while the one before it is used."""
+        blocks = self.blocks if chosen is None else [self.blocks[b] for b in chosen]
+        with ThreadPoolExecutor(1, thread_name_prefix="matmix-read") as reader:
+            coming = reader.submit(self._read, blocks[0]) if blocks else None
+            for block, following in zip(blocks, [*blocks[1:], None], strict=True):
+                assert coming is not None
+                samples = coming.result()
+                coming = None if following is None else reader.submit(self._read, following)
+                yield block, samples
+
+    def _read(self, block: Block) -> np.ndarray:
+        return block.read(self.shape[1:], self.dtype)
+
+    def to_dask(self) -> Any:
+        """The samples as a Dask array with the same blocks, which the workers read themselves.
+
+        The workers must find files under the same names. Arrays in memory travel with the tasks, so that they are good
+        for a try only.
+        """
+        import dask
+        import dask.array
+
+        read = dask.delayed(Block.read, pure=False, traverse=False)
+        sides = self.shape[1:]
+        return dask.array.concatenate(
+            [
+                dask.array.from_delayed(read(block, sides, self.dtype), (block.stop - block.start, *sides), self.dtype)
+                for block in self.blocks
+            ]
+        )
+
+    def map(self, function: Callable[[Any], Any]) -> np.ndarray:
+        """The results of a function of a block, one entry per sample, as one array."""
+        return np.concatenate([function(samples) for _, samples in self.read()])
+
+
+def as_blocks(X: Any) -> Blocks | None:
+    """X in blocks if it is not an array in memory; None if it is one, or can become one as usual."""
+    if isinstance(X, Blocks):
+        return X
+    package = type(X).__module__.partition(".")[0]
+    if package == "xarray" and hasattr(X, "variable"):
+        if getattr(X, "chunks", None) is not None:
+            X, package = X.data, "dask"
+        elif getattr(X.variable, "_in_memory", False):
+            return None
+    if package == "dask":
+        from ._dask import DaskBlocks
+
+        return DaskBlocks(X)
+    return Parts([X]) if _is_lazy(X) else None
+
+
+def _is_lazy(X: Any) -> bool:
+    """Whether X is an array whose elements are elsewhere until a slice is taken."""
+    if isinstance(X, np.memmap):
+        # Those the native part can borrow stay on disk anyway.
+        return X.ndim > 1 and not (X.dtype in NATIVE and X.flags.c_contiguous and X.flags.aligned)
+    if any(hasattr(X, name) for name in ("__array_interface__", "__dlpack__", "iloc", "toarray", "todense")):
+        return False
+    return (
+        isinstance(getattr(X, "dtype", None), np.dtype)
+        and isinstance(getattr(X, "shape", None), tuple)
+        and hasattr(X, "__getitem__")
+        and len(X.shape) > 1
+    )
+
+
+def in_memory(X: Any, what: str) -> None:
+    """Raises if `what` would have to gather samples that are elsewhere."""
+    if as_blocks(X) is not None:
+        raise TypeError(
+            f"{what} needs its samples in memory, and these are not: give it an array of some of them, "
+            "such as X[:10000] (with .compute() if it is a Dask array)"
+        )
+
+
+def blockwise(method: Method) -> Method:
+    """A method of one result per sample that also takes samples in blocks; of Dask arrays it is lazy."""
+
+    @wraps(method)
+    def asked(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+        blocks = as_blocks(X)
+        if blocks is None:
+            return method(self, X, *args, **options)
+        return blocks.map(Question(self, method.__name__, args, options))
+
+    return cast(Method, asked)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A method of a fitted estimator, to be asked about one block after the other, maybe on another machine."""
+
+    estimator: Any
+    method: str
+    args: tuple[Any, ...]
+    options: dict[str, Any]
+
+    def __call__(self, block: np.ndarray) -> Any:
+        return getattr(self.estimator, self.method)(block, *self.args, **self.options)
+
+
+def _open_all(parts: Any) -> list[Any]:
+    """Arrays and opened files."""
+    if isinstance(parts, (str, os.PathLike)):
+        pattern = os.fspath(parts)
+        paths: list[Any] = sorted(glob.glob(pattern))
+        if not paths:
+            raise FileNotFoundError(f"{pattern}: there is no such file")
+        parts = paths
+    opened = [NpyFile(part) if isinstance(part, (str, os.PathLike)) else part for part in parts]
+    if not opened:
+        raise ValueError("there are no parts; at least one is needed")
+    return [part if hasattr(part, "shape") and hasattr(part, "dtype") else check_array(part) for part in opened]
+
+
+def _joined_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    sides = shapes[0][1:]
+    for number, shape in enumerate(shapes):
+        if len(shape) < 2:
+            raise ValueError(f"part {number} has shape {shape}; samples of shape (n, p, ...) are needed")
+        if shape[1:] != sides:
+            raise ValueError(f"part {number} has samples of shape {shape[1:]}, but part 0 of {sides}")
+    return (sum(shape[0] for shape in shapes), *sides)
+
+
+def _joined_type(types: Sequence[np.dtype]) -> np.dtype:
+    """The one element type of all parts: their own if it is the same, double if it is not."""
+    elements = {element_type(dtype, what="a part") for dtype in types}
+    return elements.pop() if len(elements) == 1 else np.dtype(np.float64)
+
+
+def _cuts(part: Any) -> Iterator[tuple[int, int]]:
+    """Where a part is cut: a file or an array in memory is one block, others are cut between their own chunks."""
+    n = int(part.shape[0])
+    if isinstance(part, NpyFile) or (isinstance(part, np.ndarray) and not _is_lazy(part)):
+        return iter([(0, n)] if n else [])
+    own = _own_chunk(part)
+    sample_bytes = math.prod(part.shape[1:]) * max(np.dtype(part.dtype).itemsize, 1)
+    step = own * max(1, BLOCK_BYTES // max(1, own * sample_bytes))
+    return ((start, min(start + step, n)) for start in range(0, n, step))
+
+
+def _own_chunk(part: Any) -> int:
+    """How many samples one chunk of a chunked file holds; 1 where there are no chunks."""
+    chunks = getattr(part, "chunks", None)
+    if not chunks:
+        encoding = getattr(part, "encoding", None) or {}
+        chunks = encoding.get("chunksizes") or encoding.get("chunks")
+    try:
+        return max(1, int(chunks[0])) if chunks else 1
+    except TypeError:
+        return 1

@@ -1,0 +1,70 @@
+"""What ``matmix fit --dask ADDRESS DATA`` runs: a fit on a cluster, asked for in JSON and answered in JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from typing import Any
+
+from ._base import History
+from ._blocks import Parts
+from ._sklearn import ConvergenceWarning
+from .low_rank import LowRank
+from .published import BY_PRESET
+
+
+class _PCA(LowRank):
+    """What the program calls pca."""
+
+    _preset = "pca"
+    _flattens = True
+
+
+def fit(request: dict[str, Any]) -> dict[str, Any]:
+    """Fits what was asked for, writes the model file and says what came out."""
+    import distributed
+
+    from ._dask import DaskBlocks
+
+    data = request["data"]
+    array = Parts(data.split(",") if "," in data else data).to_dask()
+    samples = DaskBlocks(array, scale=request["scale"])
+    components = request["n_components"]
+    preset = request["model"] or _default(array.ndim - 1, components)
+    cls: Any = {**BY_PRESET, "pca": _PCA}[preset]
+    accepted = cls._get_param_names()
+    rank = request["rank"]
+    wanted = {**request, "rank": (rank[0] if len(rank) == 1 else tuple(rank)) if rank else None}
+    checkpoint = request["checkpoint"]
+    if checkpoint is not None and not request["resume"] and os.path.exists(checkpoint):
+        os.remove(checkpoint)
+    estimator = cls(**{name: value for name, value in wanted.items() if name in accepted})
+    with distributed.Client(request["address"], timeout="30s"), warnings.catch_warnings():
+        # The program has its own words for it.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        estimator.fit(samples)
+    history: History = estimator.history_
+    # The same fit gives the same file: how long it took does not belong into it.
+    history.seconds, seconds = 0.0, history.seconds
+    shape = list(estimator.sample_shape_)
+    options = {**request["describe"], "shape": shape}
+    estimator.model_.save(request["output"], preset, json.dumps(options), history.to_json())
+    return {"model": preset, "n_samples": len(samples), "shape": shape, "seconds": seconds}
+
+
+def _default(order: int, components: int) -> str:
+    """The probabilistic model of an order, as the program chooses it."""
+    if order == 1:
+        return "ppca" if components == 1 else "mixppca"
+    return "psopca" if order == 2 and components == 1 else "mixb2dppca"
+
+
+def main(arguments: list[str]) -> int:
+    """Answers on standard output: what came out, or what went wrong."""
+    try:
+        answer = fit(json.loads(arguments[0]))
+    except Exception as error:
+        answer = {"error": str(error) or repr(error)}
+    print(json.dumps(answer))
+    return 1 if "error" in answer else 0

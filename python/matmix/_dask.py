@@ -1,0 +1,219 @@
+"""Samples in a Dask array: passes run where the blocks are, and only their sums come back.
+
+Nothing here is imported until a Dask array arrives.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import dask
+import dask.array
+import numpy as np
+
+from . import _matmix
+from ._blocks import Blocks, Pass, Question
+from ._elements import check_array, element_type
+
+RETRIES = 3
+"""How many times a pass that failed for no fault of the data is run again before the fit gives up."""
+
+PATIENCE = 0.5
+"""How many seconds a second Ctrl-C may go unnoticed by a pass that does not end."""
+
+INLINE_BYTES = 64 << 10
+"""Parameters up to this size travel with every block's task; larger ones are one entry of the graph, and shared."""
+
+
+class DaskBlocks(Blocks):
+    """A Dask array, cut along its first axis."""
+
+    def __init__(self, array: Any, scale: float = 1.0) -> None:
+        if not isinstance(array, dask.array.Array):
+            raise TypeError(
+                f"{type(array).__name__} is not a Dask array; a data frame becomes one by .to_dask_array(lengths=True)"
+            )
+        if any(math.isnan(side) for side in array.shape):
+            raise ValueError(
+                f"the Dask array has blocks of unknown size, shape {array.shape}; call X.compute_chunk_sizes() first"
+            )
+        if array.ndim > 1 and any(count > 1 for count in array.numblocks[1:]):
+            # A sample has to be whole.
+            array = array.rechunk(dict.fromkeys(range(1, array.ndim), -1))
+        self.array = array
+        self.shape = tuple(int(side) for side in array.shape)
+        self.dtype = element_type(array.dtype, what="X")
+        self.scale = scale
+        self._pieces: list[tuple[Any, int, int]] | None = None
+
+    def run(self, task: bytes, common: Pass, abandoned: Callable[[], bool]) -> bytes:
+        """Runs a pass where the blocks are; again, if workers were lost in a way that Dask could not make good."""
+        client = _client()
+        for attempt in range(RETRIES + 1):
+            root = self._graph(task, common)
+            if client is None:
+                return bytes(root.compute())
+            try:
+                return bytes(_result(client.compute(root), abandoned))
+            except _losses() as error:
+                if _gone(client):
+                    raise RuntimeError(
+                        "the connection to the Dask scheduler was lost during the fit. Start a new client and fit "
+                        "again; with checkpoint=... the fit goes on from the last state that was kept"
+                    ) from error
+                if attempt == RETRIES:
+                    raise RuntimeError(_given_up(error)) from error
+                warnings.warn(
+                    f"a pass over the Dask array failed and is run again ({attempt + 1} of {RETRIES}): {error!r}",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+        raise AssertionError("the last attempt returns or raises")
+
+    def pieces(self) -> list[tuple[Any, int, int]]:
+        """The blocks that are not empty: delayed values, the number of their first sample, and how many there are."""
+        if self._pieces is None:
+            # Optimised once, not in every pass.
+            values = self.array.to_delayed(optimize_graph=True).ravel()
+            lengths = [int(n) for n in self.array.chunks[0]]
+            firsts = np.cumsum([0, *lengths]).tolist()
+            self._pieces = [(v, f, n) for v, f, n in zip(values, firsts, lengths, strict=False) if n > 0]
+        return self._pieces
+
+    def _graph(self, task: bytes, common: Pass) -> Any:
+        """One task per block and the tree that adds their sums."""
+        pieces = self.pieces()
+        chosen, skipped = common.chosen(task, [first for _, first, _ in pieces], len(self))
+        parameters = task if len(task) <= INLINE_BYTES else dask.delayed(task, pure=False, traverse=False)
+        light = common._replace(weights=None, threads=None)
+        run = dask.delayed(_run_block, pure=False, traverse=False)
+        merge = dask.delayed(_merge, pure=False)
+        sums = []
+        for value, first, n in (pieces[b] for b in chosen):
+            weights = None if common.weights is None else common.weights[first : first + n]
+            sums.append(run(parameters, value, light, weights, (n, *self.shape[1:]), self.dtype.name, first))
+        for level in _matmix.tree_levels(len(sums)):
+            sums = [merge(sums[start:end]) for start, end in level]
+        return dask.delayed(_count, pure=False)(sums[0], light, skipped) if skipped else sums[0]
+
+    def map(self, function: Callable[[Any], Any]) -> Any:
+        """The results of a function of a block as a lazy Dask array."""
+        if isinstance(function, Question):
+            function = dataclasses.replace(function, estimator=_portable(function.estimator))
+        # One sample of nothing tells what comes out, and whether the samples fit the model at all.
+        like = np.asarray(function(np.zeros((1, *self.shape[1:]), self.array.dtype)))
+        return self.array.map_blocks(
+            _ask_block,
+            dask.delayed(function, pure=False, traverse=False),
+            like[:0],
+            dtype=like.dtype,
+            drop_axis=list(range(1, len(self.shape))),
+            new_axis=list(range(1, like.ndim)),
+            chunks=(self.array.chunks[0], *((side,) for side in like.shape[1:])),
+            meta=like[:0],
+        )
+
+
+def _run_block(
+    task: bytes, block: Any, common: Pass, weights: Any, shape: tuple[int, ...], dtype: str, first: int
+) -> bytes:
+    """On a worker: the sums of one block."""
+    samples = check_array(block)
+    if samples.shape != shape:
+        raise ValueError(f"the block from sample {first} on has shape {samples.shape}, but the Dask array says {shape}")
+    if samples.dtype != dtype:
+        samples = samples.astype(dtype)
+    if weights is not None:
+        # What comes from the network need not be aligned.
+        weights = np.require(weights, np.float64, ["C", "A"])
+    return common._replace(threads=_threads_here()).over_weighted(task, samples, weights, first)
+
+
+def _merge(sums: list[bytes]) -> bytes:
+    return _matmix.merge_sums(sums)
+
+
+def _count(sums: bytes, common: Pass, skipped: int) -> bytes:
+    return common.counted(sums, skipped)
+
+
+def _ask_block(block: Any, function: Callable[[Any], Any], nothing: np.ndarray) -> Any:
+    return function(block) if len(block) else nothing
+
+
+def _threads_here() -> int | None:
+    """As many threads as the worker has, which all blocks on it share; all of this process outside of workers."""
+    try:
+        from distributed import get_worker
+
+        return int(get_worker().state.nthreads)
+    except (ImportError, ValueError):
+        return None
+
+
+def _client() -> Any:
+    """The client of a distributed cluster, if there is one and no other scheduler was asked for."""
+    if dask.config.get("scheduler", None) not in (None, "dask.distributed", "distributed"):
+        return None
+    try:
+        from distributed import default_client
+
+        return default_client()
+    except (ImportError, ValueError):
+        return None
+
+
+def _result(future: Any, abandoned: Callable[[], bool]) -> Any:
+    """The result of a future, unless nobody waits for it any longer: a cluster without workers would never answer."""
+    from distributed import TimeoutError, wait
+
+    while True:
+        try:
+            wait(future, timeout=PATIENCE)
+            return future.result()
+        except TimeoutError:
+            if future.done():
+                raise
+            if abandoned():
+                future.cancel()
+                raise KeyboardInterrupt from None
+
+
+def _losses() -> tuple[type[BaseException], ...]:
+    """What says that workers, and not the samples, are the reason why a pass failed."""
+    from concurrent.futures import CancelledError
+
+    from distributed import KilledWorker
+    from distributed.comm import CommClosedError
+
+    return (KilledWorker, CommClosedError, CancelledError)
+
+
+def _given_up(error: BaseException) -> str:
+    from concurrent.futures import CancelledError
+
+    failed = f"a pass over the Dask array failed {RETRIES + 1} times"
+    if isinstance(error, CancelledError):
+        return (
+            f"{failed}: some of its blocks were only in the memory of a worker (scattered, or made from futures), and "
+            "that worker is gone. Load them again, best from files that every worker can read: a block of a file can "
+            "be read again"
+        )
+    return f"{failed}, because workers died: {error}. If they ran out of memory, use smaller chunks"
+
+
+def _gone(client: Any) -> bool:
+    return client.status not in ("running", "connecting")
+
+
+def _portable(estimator: Any) -> Any:
+    """The estimator without what only this process has."""
+    light = copy.copy(estimator)
+    if getattr(light, "callback", None) is not None:
+        light.callback = None
+    return light

@@ -1,0 +1,208 @@
+"""How a mixture is fitted: all at once, from where another fit ended, batch by batch."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any
+
+import numpy as np
+
+from . import _matmix
+from ._base import History, ModelEstimator
+from ._progress import ProgressLine
+from ._sklearn import ConvergenceWarning, NotFittedError
+from ._validation import check_integer, check_number, check_rank, check_samples, check_seed, check_weights
+
+
+class FitInterruptedWarning(UserWarning):
+    """Ctrl-C ended a fit; the model so far is kept."""
+
+
+class MixtureFitting(ModelEstimator):
+    """The part of `Mixture` that fits."""
+
+    n_components: int
+    rank: Any
+    init_params: Any
+    n_init: int
+    max_iter: int
+    tol: float
+    algorithm: str
+    random_state: Any
+    warm_start: bool
+    verbose: int
+    n_threads: int | None
+    callback: Any
+    checkpoint: Any
+    checkpoint_every: int
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Fits the mixture.
+
+        Parameters
+        ----------
+        X : array of shape (N, p_1, ..., p_D), or (N, P) for vectors and for flattened samples
+            u8, f32 and f64 are used as they are; C-contiguous arrays are not copied, memory maps stay on disk. Lazily
+            read arrays (h5py, zarr, xarray), `Parts` and Dask arrays are used block by block and never gathered.
+        y : ignored
+        sample_weight : array of shape (N,), optional
+            How many times each sample counts.
+
+        Returns
+        -------
+        self
+        """
+        samples = check_samples(self, X, reset=True)
+        weights = check_weights(sample_weight, samples.n)
+        choices = self._choices()
+        if self.callback is not None and not callable(self.callback):
+            raise TypeError(f"option `callback` is {self.callback!r}; it must be callable or None")
+        with ProgressLine(self.verbose) as line:
+            model, history, interrupted = _matmix.fit_mixture(
+                samples.held(self._preset, weights, choices["threads"]),
+                samples.shape,
+                preset=self._preset,
+                weights=weights,
+                choices=choices,
+                callback=line.before(self.callback),
+            )
+        self.n_batches_ = 1
+        self.sample_shape_ = samples.shape
+        self._adopt(model, History.from_json(history))
+        if interrupted:
+            warnings.warn(
+                f"Ctrl-C ended the fit after {self.n_iter_} iterations; the model so far is kept.",
+                FitInterruptedWarning,
+                stacklevel=2,
+            )
+        elif self.history_.stop == "max_iterations" and self.tol > 0:
+            warnings.warn(
+                f"The fit was still changing after max_iter={self.max_iter} iterations; the model is kept. "
+                "Try a larger max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Takes one step on a batch: for samples that arrive over time, or for a quick first model.
+
+        Stochastic EM (Cappé & Moulines 2009): what the batch says is blended with what the model says about the batches
+        before it, with a weight of (t + 2)^−0.7 after t batches. The first batch begins the model the ordinary way;
+        after `fit`, the batch goes on from that fit. Approximate: where it ends depends on the batches and their order.
+        For the maximum of the likelihood, fit the whole set from there (``warm_start=True``).
+
+        Parameters
+        ----------
+        X : array of shape (n, p_1, ..., p_D) or (n, P)
+            The batch. Batches should be alike: of some hundreds of samples or more, in no particular order. Of a
+            lazily read array or `Parts`, each block is a batch.
+        y : ignored
+        sample_weight : array of shape (n,), optional
+            How many times each sample counts within its batch.
+
+        Returns
+        -------
+        self
+            `n_batches_` counts the batches; `lower_bounds_` has, for each, its mean log-likelihood under the model that
+            had not seen it yet (for the first one, under the model it led to).
+
+        Examples
+        --------
+        >>> import matmix
+        >>> X, _ = matmix.datasets.load_digits28(return_X_y=True)
+        >>> model = matmix.Mixture(2, rank=3, random_state=0, warm_start=True)
+        >>> for start in range(0, 1000, 250):
+        ...     model = model.partial_fit(X[start : start + 250])
+        >>> model.n_batches_
+        4
+        >>> quick = model.score(X)
+        >>> bool(model.fit(X).score(X) > quick)
+        True
+        """
+        begun = hasattr(self, "model_")
+        samples = check_samples(self, X, reset=not begun)
+        weights = check_weights(sample_weight, samples.n)
+        choices = {**self._choices(), "checkpoint": None}
+        if begun and len(self.weights_) != choices["components"]:
+            raise ValueError(
+                f"the model so far has {len(self.weights_)} components, but n_components={self.n_components}; "
+                "a fit in batches cannot change them"
+            )
+        self.sample_shape_ = samples.shape
+        for batch, first in samples.batches():
+            part = None if weights is None else weights[first : first + len(batch)]
+            model, batches, log_likelihood = _matmix.fit_batch(
+                batch,
+                samples.shape,
+                preset=self._preset,
+                weights=part,
+                choices=choices,
+                model=getattr(self, "model_", None),
+                batches=getattr(self, "n_batches_", 1),
+            )
+            series = self.history_.log_likelihood if hasattr(self, "history_") else []
+            self._adopt(model, History(log_likelihood=[*series, log_likelihood]))
+            self.n_batches_ = batches
+        return self
+
+    def _choices(self) -> dict[str, Any]:
+        """The options of a fit, checked as far as their types go."""
+        start, start_model = self._start()
+        checkpoint = None if self.checkpoint is None else os.fspath(self.checkpoint)
+        return {
+            "components": check_integer("n_components", self.n_components, 1),
+            "rank": check_rank(self.rank),
+            "algorithm": str(self.algorithm),
+            "start": start,
+            "start_model": start_model,
+            # Restarts from one and the same model would be one and the same fit.
+            "n_init": check_integer("n_init", self.n_init, 1) if start_model is None else 1,
+            "max_iter": check_integer("max_iter", self.max_iter, 0),
+            "tol": check_number("tol", self.tol),
+            "seed": check_seed(self.random_state),
+            "threads": None if self.n_threads is None else check_integer("n_threads", self.n_threads, 1),
+            "checkpoint": checkpoint,
+            "checkpoint_every": check_integer("checkpoint_every", self.checkpoint_every, 1),
+        }
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
+        """Fits the mixture and returns the most probable component of every sample, shape (N,)."""
+        return self.fit(X, y, sample_weight).predict(X)
+
+    def _start(self) -> tuple[str, Any]:
+        if self.warm_start and hasattr(self, "model_"):
+            return "kmeans", self.model_
+        init = self.init_params
+        if isinstance(init, _matmix.MixtureModel):
+            return "kmeans", init
+        if isinstance(init, MixtureFitting):
+            if not hasattr(init, "model_"):
+                raise NotFittedError(
+                    "init_params is a mixture that is not fitted; cloning an estimator forgets the fit of those it "
+                    "holds: give init_params=mixture.model_ or the model's file instead"
+                )
+            return "kmeans", init.model_
+        if isinstance(init, os.PathLike) or (isinstance(init, str) and os.path.exists(init)):
+            model = _matmix.load_model(os.fspath(init))[0]
+            if not isinstance(model, _matmix.MixtureModel):
+                raise ValueError(f"{os.fspath(init)} holds no mixture to begin with")
+            return "kmeans", model
+        if not isinstance(init, str):
+            raise TypeError(
+                f"option `init_params` is {init!r}; it must be 'kmeans', 'random', a fitted mixture or a model file"
+            )
+        return init, None
+
+    def _adopt(self, model: _matmix.MixtureModel, history: History) -> None:
+        self.model_ = model
+        self.history_ = history
+        self.weights_ = model.weights
+        self.means_ = model.means
+        self.loadings_ = model.loadings
+        self.noise_variances_ = model.noise_variances
+        self.converged_ = history.stop == "converged"
+        self.lower_bounds_ = list(history.log_likelihood)
+        self.lower_bound_ = self.lower_bounds_[-1] if self.lower_bounds_ else float("nan")
+        self.n_iter_ = max(len(self.lower_bounds_) - 1, 0)

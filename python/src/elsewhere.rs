@@ -1,0 +1,273 @@
+//! Samples that are elsewhere: in files that Python reads block by block, on machines that Dask knows.
+//!
+//! The fit stays the library's; only its passes leave. A pass is bytes, so are its sums, and whoever runs them adds
+//! them in the order of the tree.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use matmix::data::Element;
+use matmix::pass::tree::{Tree, levels};
+use matmix::pass::{Sums, Task};
+use matmix::{Engine, Error, Preset, Samples};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::arrays::{Elements, Numbers};
+use crate::errors::{detached, to_python};
+
+/// N samples of one element type that a callable runs passes over: bytes of a task in, bytes of its sums out.
+#[pyclass(frozen, module = "matmix._matmix")]
+pub(crate) struct Elsewhere {
+    run: Py<PyAny>,
+    n: usize,
+    element: Element,
+    scale: f64,
+    /// What the callable raised, to be raised again once the fit has ended because of it.
+    raised: Mutex<Option<PyErr>>,
+    /// Called when nobody waits for the fit any longer: a second Ctrl-C does not wait for a cluster.
+    abandon: Py<PyAny>,
+}
+
+#[pymethods]
+impl Elsewhere {
+    #[new]
+    #[pyo3(signature = (run, abandon, n, dtype, scale=1.0))]
+    fn new(run: Py<PyAny>, abandon: Py<PyAny>, n: usize, dtype: &str, scale: f64) -> PyResult<Self> {
+        let element = match dtype {
+            "uint8" => Element::U8,
+            "float32" => Element::F32,
+            "float64" => Element::F64,
+            other => return Err(PyValueError::new_err(format!("{other} is not an element type"))),
+        };
+        Ok(Self { run, n, element, scale, raised: Mutex::new(None), abandon })
+    }
+}
+
+impl Elsewhere {
+    /// What runs the passes of a fit to samples of `shape`, as `preset` sees them.
+    pub(crate) fn engine(
+        &self,
+        shape: &[usize],
+        preset: Option<&str>,
+        weights: Option<&Numbers<'_>>,
+    ) -> PyResult<Remote<'_>> {
+        let one = one_sample(shape, preset)?;
+        let parts = one.len();
+        let weights = match weights {
+            Some(weights) => Some(checked_weights(weights.as_slice()?, self.n, parts)?),
+            None => None,
+        };
+        Ok(Remote { elsewhere: self, shape: one.shape().to_vec(), len: self.n * parts, weights })
+    }
+
+    /// Nobody waits for the fit any longer.
+    pub(crate) fn abandon(&self, py: Python<'_>) -> PyResult<()> {
+        self.abandon.call0(py).map(drop)
+    }
+
+    /// What the callable raised, if that is why the fit failed.
+    pub(crate) fn raised(&self) -> Option<PyErr> {
+        self.raised.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+fn checked_weights(weights: &[f64], n: usize, parts: usize) -> PyResult<Vec<f64>> {
+    // The library checks weights together with samples; any samples will do.
+    let any = Samples::from_vec(&[1], vec![0u8; n]).and_then(|s| s.with_weights(weights.to_vec()));
+    any.map_err(to_python)?;
+    Ok(weights.iter().flat_map(|&w| std::iter::repeat_n(w, parts)).collect())
+}
+
+fn viewed<'a>(samples: &Samples<'a>, preset: Option<&str>) -> PyResult<Samples<'a>> {
+    match preset {
+        Some(name) => name.parse::<Preset>().and_then(|preset| preset.view(samples)).map_err(to_python),
+        None => Ok(samples.clone()),
+    }
+}
+
+/// The engine of samples that are elsewhere.
+pub(crate) struct Remote<'a> {
+    elsewhere: &'a Elsewhere,
+    shape: Vec<usize>,
+    len: usize,
+    weights: Option<Vec<f64>>,
+}
+
+impl Engine for Remote<'_> {
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn element(&self) -> Element {
+        self.elsewhere.element
+    }
+
+    fn scale(&self) -> f64 {
+        self.elsewhere.scale
+    }
+
+    fn weights(&self) -> Option<&[f64]> {
+        self.weights.as_deref()
+    }
+
+    fn run(&self, task: &Task) -> matmix::Result<Sums> {
+        let bytes = task.to_bytes();
+        let answer = Python::attach(|py| -> PyResult<Vec<u8>> {
+            let answer = self.elsewhere.run.call1(py, (PyBytes::new(py, &bytes),))?;
+            Ok(answer.bind(py).cast::<PyBytes>()?.as_bytes().to_vec())
+        });
+        match answer {
+            Ok(bytes) => Sums::from_bytes(&bytes),
+            Err(error) => {
+                let problem = error.to_string();
+                *self.elsewhere.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                Err(Error::Engine { problem })
+            }
+        }
+    }
+}
+
+/// Runs a task over one block of samples, the first of which has the number `first` in the whole set, and returns the
+/// bytes of its sums.
+#[pyfunction]
+#[pyo3(signature = (task, x, shape, *, preset, weights, scale, first, threads))]
+pub(crate) fn run_task<'py>(
+    py: Python<'py>,
+    task: &[u8],
+    x: Elements<'_>,
+    shape: Vec<usize>,
+    preset: Option<&str>,
+    weights: Option<Numbers<'_>>,
+    scale: f64,
+    first: usize,
+    threads: Option<usize>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let mut plain = x.samples(&shape, None, None)?.scaled(scale).map_err(to_python)?;
+    if let Some(weights) = weights {
+        plain = plain.with_part_weights(weights.as_slice()?.to_vec()).map_err(to_python)?;
+    }
+    let samples = viewed(&plain, preset)?;
+    let first = first * (samples.len() / plain.len());
+    let sums = detached(py, || {
+        let task = Task::from_bytes(task)?;
+        match threads {
+            Some(threads) => pool(threads)?.install(|| task.run(&samples, first)),
+            None => task.run(&samples, first),
+        }
+        .map(|sums| sums.to_bytes())
+    })?;
+    Ok(PyBytes::new(py, &sums))
+}
+
+/// The pool of this process with so many threads. All blocks that are worked on at the same time share it, so that a
+/// worker never runs more threads than it has.
+fn pool(threads: usize) -> matmix::Result<Arc<ThreadPool>> {
+    static POOLS: Mutex<Option<HashMap<usize, Arc<ThreadPool>>>> = Mutex::new(None);
+    let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
+    let pools = pools.get_or_insert_default();
+    if let Some(pool) = pools.get(&threads) {
+        return Ok(pool.clone());
+    }
+    let pool = ThreadPoolBuilder::new().num_threads(threads).build();
+    let pool = Arc::new(pool.map_err(|error| Error::Engine { problem: error.to_string() })?);
+    pools.insert(threads, pool.clone());
+    Ok(pool)
+}
+
+/// Adds the sums of neighbouring parts, from left to right.
+#[pyfunction]
+pub(crate) fn merge_sums<'py>(py: Python<'py>, sums: Vec<Vec<u8>>) -> PyResult<Bound<'py, PyBytes>> {
+    let merged = detached(py, || {
+        let mut parts = sums.iter();
+        let Some(first) = parts.next() else { return Err(Error::EmptySet) };
+        let mut whole = Sums::from_bytes(first)?;
+        for part in parts {
+            whole.merge(&Sums::from_bytes(part)?)?;
+        }
+        Ok(whole.to_bytes())
+    })?;
+    Ok(PyBytes::new(py, &merged))
+}
+
+/// Which parts are added at which level: (start, end) of each sum among those of the level below.
+#[pyfunction]
+pub(crate) fn tree_levels(parts: usize) -> Vec<Vec<(usize, usize)>> {
+    let ends = |level: Vec<std::ops::Range<usize>>| level.into_iter().map(|r| (r.start, r.end)).collect();
+    levels(parts).into_iter().map(ends).collect()
+}
+
+/// The sums of parts that come one after the other, added as `tree_levels` says.
+#[pyclass(module = "matmix._matmix")]
+#[derive(Default)]
+pub(crate) struct SumTree {
+    tree: Tree,
+}
+
+#[pymethods]
+impl SumTree {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds the sums of the next part.
+    fn push(&mut self, sums: &[u8]) -> PyResult<()> {
+        Sums::from_bytes(sums).and_then(|sums| self.tree.push(sums)).map_err(to_python)
+    }
+
+    /// The sums of all parts.
+    fn finish<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let whole = std::mem::take(&mut self.tree).finish().map_err(to_python)?;
+        let whole = whole.ok_or(Error::EmptySet).map_err(to_python)?;
+        Ok(PyBytes::new(py, &whole.to_bytes()))
+    }
+}
+
+/// How many samples of the library one sample of Python is: 1, or its rows when those are the samples.
+fn parts_of(shape: &[usize], preset: Option<&str>) -> PyResult<usize> {
+    Ok(one_sample(shape, preset)?.len())
+}
+
+/// One sample of nothing, which tells what the preset makes of all of them.
+fn one_sample(shape: &[usize], preset: Option<&str>) -> PyResult<Samples<'static>> {
+    let one = Samples::from_vec(shape, vec![0u8; shape.iter().product()]).map_err(to_python)?;
+    viewed(&one, preset)
+}
+
+/// The numbers of the samples that a task asks for, if it asks for some only: no other has to be read.
+#[pyfunction]
+pub(crate) fn wanted_rows(
+    task: &[u8],
+    shape: Vec<usize>,
+    preset: Option<&str>,
+) -> PyResult<Option<Vec<usize>>> {
+    let parts = parts_of(&shape, preset)?;
+    match Task::from_bytes(task).map_err(to_python)? {
+        Task::Rows { indices } => Ok(Some(indices.into_iter().map(|n| n / parts).collect())),
+        _ => Ok(None),
+    }
+}
+
+/// The same rows as found among `skipped` samples more, in blocks that were known to hold none of them.
+#[pyfunction]
+pub(crate) fn count_skipped<'py>(
+    py: Python<'py>,
+    sums: &[u8],
+    skipped: usize,
+    shape: Vec<usize>,
+    preset: Option<&str>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let skipped = skipped * parts_of(&shape, preset)?;
+    let mut sums = Sums::from_bytes(sums).map_err(to_python)?;
+    if let Sums::Rows(rows) = &mut sums {
+        rows.n_samples += skipped as u64;
+    }
+    Ok(PyBytes::new(py, &sums.to_bytes()))
+}

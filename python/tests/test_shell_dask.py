@@ -1,0 +1,104 @@
+"""`matmix fit --dask`: the program's way to a cluster, by way of this package."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import matmix
+import numpy as np
+import pytest
+from same_bits import assert_same_bits
+
+pytest.importorskip("dask.array")
+distributed = pytest.importorskip("distributed")
+pytestmark = [
+    pytest.mark.usefixtures("five_minutes"),
+    pytest.mark.skipif("MATMIX_BIN" not in os.environ, reason="MATMIX_BIN does not name the program"),
+]
+
+OPTIONS = ["-k", "3", "-r", "3", "--max-iter", "6", "--tol", "0", "--seed", "1"]
+
+
+@pytest.fixture(scope="module")
+def address():
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None
+    ) as cluster:
+        yield cluster.scheduler_address
+
+
+@pytest.fixture(scope="module")
+def folder(digits, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("files")
+    for number, start in enumerate(range(0, len(digits[0]), 70)):
+        np.save(folder / f"part{number}.npy", digits[0][start : start + 70])
+    return folder
+
+
+def shell(*arguments, path=None):
+    """The program, with the Python of these tests on its path."""
+    here = str(Path(sys.executable).parent)
+    environment = {**os.environ, "PATH": os.pathsep.join([here, os.environ["PATH"]]) if path is None else path}
+    command = [os.environ["MATMIX_BIN"], "fit", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+
+
+def test_the_shell_fits_on_a_cluster(address, folder, tmp_path):
+    pattern = folder / "*.npy"
+    done = shell("--dask", address, pattern, "--scale", "1/255", "-o", tmp_path / "m.mm", "--json", *OPTIONS)
+    assert done.returncode == 0, done.stderr
+    assert "mixb2dppca fitted to 300 samples of 28×28: 3 components, cores 3×3" in done.stderr
+    figures = json.loads(done.stdout)
+    assert figures["n_samples"] == 300 and figures["n_iterations"] == 6
+    # The same files in one process: the same model file, byte for byte.
+    alone = shell(pattern, "--scale", "1/255", "-o", tmp_path / "alone.mm", *OPTIONS)
+    assert alone.returncode == 0, alone.stderr
+    assert (tmp_path / "m.mm").read_bytes() == (tmp_path / "alone.mm").read_bytes()
+
+
+def test_low_rank_and_a_checkpoint(address, folder, tmp_path):
+    pattern, state = folder / "*.npy", tmp_path / "state.mm"
+    done = shell("--dask", address, pattern, "--model", "glram", "-r", "4", "-o", tmp_path / "g.mm")
+    assert done.returncode == 0, done.stderr
+    assert_same_bits(matmix.load(tmp_path / "g.mm"), matmix.GLRAM(rank=4).fit(matmix.Parts(pattern)))
+    done = shell("--dask", address, pattern, "--model", "pca", "-r", "5", "-o", tmp_path / "p.mm")
+    assert done.returncode == 0, done.stderr
+    assert matmix.load(tmp_path / "p.mm").rank_ == (5,)
+    kept = ["--checkpoint", state, "--checkpoint-every", "2"]
+    first = shell("--dask", address, pattern, "-o", tmp_path / "a.mm", *kept, *OPTIONS)
+    assert first.returncode == 0 and state.exists(), first.stderr
+    again = shell("--dask", address, pattern, "-o", tmp_path / "b.mm", *kept, "--resume", *OPTIONS)
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / "a.mm").read_bytes() == (tmp_path / "b.mm").read_bytes()
+
+
+def test_what_goes_wrong_is_one_message_and_a_hint(address, folder, tmp_path):
+    out = ["-o", tmp_path / "m.mm"]
+    for arguments, message in [
+        (["--dask", address, folder / "*.npz"], "there is no such file"),
+        (["--dask", address, folder / "*.npy", "--take", "0:5"], "--take cannot be used together with --dask"),
+        (["--dask", address, folder / "*.npy", "-r", "40"], "rank 40 of mode 1 does not fit its side of 28"),
+        (["--dask", address, folder / "*.npy", "--algorithm", "paper"], "option `algorithm` is `paper`"),
+    ]:
+        done = shell(*arguments, *out)
+        assert done.returncode == 2, done.stderr
+        assert message in done.stderr and done.stderr.startswith("error: ") and "\nhint: " in done.stderr
+        assert not (tmp_path / "m.mm").exists()
+
+
+def test_without_the_package_it_says_what_to_install(folder, tmp_path):
+    bare = tmp_path / "python3"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')  # without site-packages
+    bare.chmod(0o755)
+    arguments = ["--dask", "tcp://127.0.0.1:1", folder / "*.npy", "-o", tmp_path / "m.mm"]
+    done = shell(*arguments, path=os.pathsep.join([str(tmp_path), os.environ["PATH"]]))
+    assert done.returncode == 2
+    assert "cannot import what it needs: No module named" in done.stderr and "pip install" in done.stderr
+
+
+def test_without_python_it_says_what_to_install(folder, tmp_path):
+    done = shell("--dask", "tcp://127.0.0.1:1", folder / "*.npy", "-o", tmp_path / "m.mm", path=str(tmp_path))
+    assert done.returncode == 2
+    assert "python3 cannot be run" in done.stderr and "pip install" in done.stderr
