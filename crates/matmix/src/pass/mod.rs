@@ -13,11 +13,12 @@
 //! | [`block`] | a block of samples: packing, contraction, densities |
 //! | [`plan`] | a model made ready for the blocks |
 //! | [`statistics`] | the sums of an EM pass |
-//! | [`em`], [`moments`], [`scatter`], [`distances`], [`inference`] | the passes themselves |
+//! | [`em`], [`moments`], [`scatter`], [`distances`], [`inference`], [`cores`] | the passes themselves |
 
 pub(crate) mod block;
 pub(crate) mod chunks;
 pub(crate) mod contract;
+pub(crate) mod cores;
 pub(crate) mod distances;
 pub(crate) mod em;
 pub(crate) mod inference;
