@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -74,9 +75,15 @@ class Torch:
         return self.torch.linalg.vecdot(x, x)
 
 
-def torch_backend() -> Torch | None:
-    """PyTorch, or None where it did not install."""
-    try:
-        return Torch()
-    except (ImportError, OSError, ValueError):
-        return None
+def backends(threads: int, only: set[str] | None) -> Iterator[Any]:
+    """Whatever is wanted and installed, ready to run on so many threads."""
+    if only is None or NumPy.name in only:
+        yield NumPy()
+    if (only is None or Torch.name in only) and os.environ.get("MATMIX_BENCH_TORCH", "1") != "0":
+        try:
+            torch = Torch()
+        # A wheel without the libraries it was built against is a ValueError.
+        except (ImportError, OSError, ValueError):
+            return
+        torch.torch.set_num_threads(threads)
+        yield torch

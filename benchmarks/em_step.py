@@ -87,8 +87,8 @@ class Plan:
         offset = model.means - reference
         self.reference = working(reference)
         self.loadings = [working(u) for u in model.loadings]
-        self.means = working(model.means)
         self.mean_norms = (offset * offset).sum(1)
+        self.offsets = working(offset)
         self.mean_columns = working(offset.T)
         self.y0 = project_all(offset, model)
         self.variances = model.core_variances().reshape(k, rho)
@@ -135,8 +135,7 @@ class Plan:
         """The sums of one block of samples."""
         backend, model, mode = self.backend, self.model, self.mode
         n = len(stored)
-        flat = backend.array(stored).reshape(n, -1)
-        x = flat - self.reference
+        x = backend.array(stored).reshape(n, -1) - self.reference
         y = self.cores(x)
         # ln p(X|k), in double precision from here on: (n, K) numbers.
         norms = backend.numpy(backend.double(backend.square_sum(x)))
@@ -156,20 +155,21 @@ class Plan:
         for k in range(self.k):
             chosen = np.flatnonzero(gamma[:, k] > SKIPPED)
             if len(chosen):
-                self.add(sums, k, flat, y, gamma[chosen, k], None if len(chosen) == n else chosen)
+                self.add(sums, k, x, y, gamma[chosen, k], None if len(chosen) == n else chosen)
         return sums
 
-    def add(self, sums: Sums, k: int, flat: Any, y: Any, gamma: np.ndarray, chosen: np.ndarray | None) -> None:
+    def add(self, sums: Sums, k: int, x: Any, y: Any, gamma: np.ndarray, chosen: np.ndarray | None) -> None:
         """Component k's share of the block."""
         backend, mode = self.backend, self.mode
         n = len(gamma)
         if chosen is not None:
             index = backend.array(chosen)
-            flat, y = flat[index], y[index, k]
+            x, y = x[index], y[index, k]
         else:
             y = y[:, k]
         weight = backend.array(gamma, y)
-        centred = flat - self.means[k]
+        # The reference of a single component is its mean.
+        centred = x if self.k == 1 else x - self.offsets[k]
         q = y * backend.array(self.precision[k], y)
         weighted = q * weight[:, None]
         sums.shift[k] = backend.numpy(weight @ centred)
@@ -206,7 +206,11 @@ def project_all(x: np.ndarray, model: Parameters) -> np.ndarray:
     return (left.transpose(0, 2, 1) @ x.reshape(len(x), *model.shape) @ right).reshape(len(x), -1)
 
 
-def fastest(backend: Any, X: np.ndarray, model: Parameters, threads: int, budget: float = 30.0) -> Step:
+# The name of a formulation that was found to be the fastest before, in another process.
+chosen_before: str | None = None
+
+
+def fastest(backend: Any, X: np.ndarray, model: Parameters, threads: int, budget: float = 20.0) -> Step:
     """The fastest formulation on a part of the samples; trying ends after `budget` seconds."""
     size, k, rho = X[0].size, len(model.weights), int(np.prod(model.rank))
     part = X[: max(64, (8 << 20) // size // (4 if k > 50 else 1))]
@@ -219,6 +223,10 @@ def fastest(backend: Any, X: np.ndarray, model: Parameters, threads: int, budget
         for over_blocks in (True, False) if threads > 1 else (False,):
             for name in names:
                 step = Step(backend, name, min(len(X), max(16, elements // size)), threads, over_blocks)
+                if chosen_before is not None:
+                    if step.name == chosen_before:
+                        return step
+                    continue
                 if best is not None and time.perf_counter() - begun > budget:
                     return best[1]
                 step.sums(part[: step.block], model, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import json
 import statistics
@@ -128,9 +129,9 @@ def measure(case: Case, all_threads: int, repeats: int, budget: float, say: Call
     return result
 
 
-def peak_memory(arguments: list[str], case: str, contestant: str) -> int | None:
+def peak_memory(arguments: list[str], case: str, contestant: str, note: str) -> int | None:
     """The bytes a contestant needs beyond the data, measured in a process of its own; None if it cannot be said."""
-    command = [sys.executable, "-m", "benchmarks", *arguments, "--memory-of", case, contestant]
+    command = [sys.executable, "-m", "benchmarks", *arguments, "--memory-of", case, contestant, note]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     lines = done.stdout.strip().splitlines()
     return json.loads(lines[-1])["bytes"] if done.returncode == 0 and lines else None
@@ -149,7 +150,8 @@ def memory_of(case: Case, contestant: str, all_threads: int) -> int:
 
 
 def _reset_peak() -> int:
-    """Forgets the largest size so far (Linux) and returns the size now."""
+    """Gives back what is free, forgets the largest size so far (Linux) and returns the size now."""
+    ctypes.CDLL(None).malloc_trim(0)
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")
     return _status("VmRSS")

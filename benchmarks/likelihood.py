@@ -7,7 +7,7 @@ from typing import Any
 import matmix
 import numpy as np
 
-from .backends import NumPy, torch_backend
+from .backends import backends
 from .data import digits, planted
 from .em_step import Step, fastest
 from .harness import OURS, Case, Contestant, timed
@@ -54,9 +54,7 @@ def case(name: str, title: str, make: Any, k: int, rank: int, iterations: int, t
 
         contestants = [Contestant(OURS, lambda: timed(fit), ours)]
         model = Parameters.of(start)
-        for backend in (NumPy(), torch_backend()):
-            if backend is None or (only is not None and backend.name not in only):
-                continue
+        for backend in backends(threads, only):
             step = fastest(backend, X, model, threads, budget=10)
 
             def work(step: Step = step) -> tuple[float, int]:
