@@ -1,6 +1,8 @@
 //! Recognition: which known sample a new one is nearest to, in the space of the cores.
 
 mod search;
+#[cfg(test)]
+mod tests;
 
 use rayon::prelude::*;
 
