@@ -2,7 +2,7 @@
 # make test   sets everything up and runs every test: Rust, Python, and the browser where one is installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo python test test-rust test-python test-browser lint bench clean
+.PHONY: help demo python test test-rust test-python test-browser lint bench bench-kernels bench-quick clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -29,9 +29,15 @@ lint: ## formatting and lints, without a single warning
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 
-bench: ## benchmarks of the kernels
+bench: bench-kernels ## us and the peers: writes docs/benchmarks.md, its numbers and its picture (about 20 minutes)
+	benchmarks/run.sh
+
+bench-quick: ## the same on small sizes, into out/bench-quick, to see that everything runs
+	benchmarks/run.sh --quick
+
+bench-kernels: ## one pass after the other, by criterion
 	cargo bench -p matmix
 
 clean: ## remove what was built
 	cargo clean
-	rm -rf demo out .venv
+	rm -rf demo out .venv .venv-bench

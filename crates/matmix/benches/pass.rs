@@ -6,6 +6,7 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use matmix::data::Scalar;
 use matmix::pass::statistics;
 use matmix::{FitOptions, Mixture, Precision, Samples, Start, fit};
 
@@ -36,12 +37,30 @@ fn planted(n: usize, side: usize, k: usize, rank: usize) -> (Mixture, Vec<f32>) 
     (model, x)
 }
 
-fn passes(c: &mut Criterion) {
-    let mut group = c.benchmark_group("em_pass_f32");
+/// Samples × side, components and rank of each benchmark.
+const SIZES: [(usize, usize, usize, usize); 5] =
+    [(60_000, 28, 10, 4), (6000, 28, 10, 4), (6000, 28, 1, 4), (1000, 64, 8, 8), (32, 512, 4, 16)];
+
+fn single(c: &mut Criterion) {
+    passes(c, "em_pass_f32", &SIZES, |x| x);
+}
+
+fn double(c: &mut Criterion) {
+    passes(c, "em_pass_f64", &SIZES[..1], f64::from);
+}
+
+fn passes<T: Scalar>(
+    c: &mut Criterion,
+    group: &str,
+    sizes: &[(usize, usize, usize, usize)],
+    convert: impl Fn(f32) -> T,
+) {
+    let mut group = c.benchmark_group(group);
     group.sample_size(20);
-    for (n, side, k, rank) in [(6000, 28, 10, 4), (6000, 28, 1, 4), (1000, 64, 8, 8), (32, 512, 4, 16)] {
+    for &(n, side, k, rank) in sizes {
         let (model, x) = planted(n, side, k, rank);
-        let samples = Samples::from_slice(&[side, side], &x).expect("whole samples");
+        let x: Vec<T> = x.into_iter().map(&convert).collect();
+        let samples = Samples::from_vec(&[side, side], x).expect("whole samples");
         let useful = n * k * (side * side * rank + side * rank * rank);
         group.throughput(Throughput::Elements(useful as u64));
         let name = format!("{n} × {side}×{side}, K={k}, {rank}×{rank}");
@@ -55,5 +74,5 @@ fn passes(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, passes);
+criterion_group!(benches, single, double);
 criterion_main!(benches);

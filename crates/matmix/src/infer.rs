@@ -1,11 +1,13 @@
 //! What a fitted model says about samples: densities, responsibilities, cores, reconstructions.
 
+use rayon::prelude::*;
+
 use crate::data::{Model, Samples};
 use crate::error::{Error, Result};
-use crate::linalg::{Matrix, project};
 use crate::model::{Criteria, LowRank, Mixture};
-use crate::pass::chunks;
+use crate::pass::cores::{self, Wanted};
 use crate::pass::inference::{Cores, infer};
+use crate::pass::simd::Path;
 
 /// How a sample is rebuilt from its cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -128,10 +130,15 @@ impl Mixture {
             let (expected, found) = (components.len(), cores.len() / rho);
             return Err(Error::Count { what: "cores", expected, found });
         }
-        let mut out = Vec::with_capacity(components.len() * self.sample_len());
-        for (core, &k) in cores.chunks_exact(rho).zip(components) {
-            out.extend(self.component(k)?.reconstruct(core));
+        for &k in components {
+            self.component(k)?;
         }
+        let size = self.sample_len();
+        let mut out = vec![0.0; components.len() * size];
+        out.par_chunks_exact_mut(size)
+            .zip(cores.par_chunks_exact(rho))
+            .zip(components)
+            .for_each(|((x, core), &k)| x.copy_from_slice(&self.components()[k].reconstruct(core)));
         Ok(out)
     }
 
@@ -240,7 +247,7 @@ impl LowRank {
     /// B_n = (X_n − M) ×_1 V^(1)ᵀ … ×_D V^(D)ᵀ for every sample, N × ρ.
     pub fn transform(&self, samples: &Samples<'_>) -> Result<Vec<f64>> {
         let mut out = Vec::with_capacity(samples.len() * self.core_len());
-        self.each_core(samples, |core| core, |x| out.extend(x))?;
+        cores::each_chunk(self, samples, Wanted::Cores, Path::best(), |x| out.extend(x))?;
         Ok(out)
     }
 
@@ -249,71 +256,26 @@ impl LowRank {
         if !cores.len().is_multiple_of(self.core_len()) {
             return Err(Error::DataLength { shape: self.rank().to_vec(), found: cores.len() });
         }
-        Ok(cores.chunks_exact(self.core_len()).flat_map(|core| self.reconstruct_core(core)).collect())
+        Ok(cores::rebuild(self, cores, Path::best()))
     }
 
     /// Every sample rebuilt from its core, N × P.
     pub fn reconstruct(&self, samples: &Samples<'_>) -> Result<Vec<f64>> {
         let mut out = Vec::with_capacity(samples.len() * self.sample_len());
-        self.each_core(samples, |core| self.reconstruct_core(&core), |x| out.extend(x))?;
+        cores::each_chunk(self, samples, Wanted::Rebuilt, Path::best(), |x| out.extend(x))?;
         Ok(out)
     }
 
     /// ‖X_n − X̂_n‖² for every sample.
     pub fn squared_errors(&self, samples: &Samples<'_>) -> Result<Vec<f64>> {
-        let rebuilt = self.reconstruct(samples)?;
-        let size = self.sample_len();
-        (0..samples.len())
-            .map(|n| {
-                let x = samples.to_f64(n..n + 1)?;
-                let y = &rebuilt[n * size..(n + 1) * size];
-                Ok(x.iter().zip(y).map(|(x, y)| (x - y) * (x - y)).sum())
-            })
-            .collect()
+        let mut out = Vec::with_capacity(samples.len());
+        cores::each_chunk(self, samples, Wanted::SquaredError, Path::best(), |x| out.extend(x))?;
+        Ok(out)
     }
 
     /// The paper's e = sqrt(Σ‖X − X̂‖²/N).
     pub fn reconstruction_error(&self, samples: &Samples<'_>) -> Result<f64> {
         root_mean(samples, &self.squared_errors(samples)?)
-    }
-
-    fn each_core(
-        &self,
-        samples: &Samples<'_>,
-        finish: impl Fn(Vec<f64>) -> Vec<f64> + Sync + Send,
-        mut each: impl FnMut(Vec<f64>),
-    ) -> Result<()> {
-        if samples.shape() != self.shape() {
-            let (expected, found) = (self.shape().to_vec(), samples.shape().to_vec());
-            return Err(Error::ShapeMismatch { expected, found });
-        }
-        let size = self.sample_len();
-        // A mode kept whole has the identity as its loadings: nothing to contract.
-        let whole = |u: &Matrix| u.rows() == u.cols() && *u == Matrix::identity(u.rows(), u.cols());
-        let all_whole = self.loadings().iter().all(whole);
-        chunks::fold(
-            samples,
-            8 * size * chunks::chunk_len(size),
-            || (),
-            |(), range, chunk| {
-                let x: Vec<f64> = (0..chunk.len()).map(|i| chunk.get(i) * samples.scale()).collect();
-                if x.iter().any(|x| !x.is_finite()) {
-                    samples.check_finite(range)?;
-                }
-                let mut out = Vec::new();
-                for x in x.chunks_exact(size) {
-                    let centred: Vec<f64> = x.iter().zip(self.mean()).map(|(x, m)| x - m).collect();
-                    let core = if all_whole {
-                        centred
-                    } else {
-                        project(&centred, self.shape(), self.loadings(), None)
-                    };
-                    out.extend(finish(core));
-                }
-                Ok(out)
-            },
-            &mut each,
-        )
     }
 }
 

@@ -4,7 +4,7 @@ use pulp::{Simd, WithSimd};
 
 use super::chunks;
 use super::contract::contract_mode;
-use super::pack::{Packed, Panel};
+use super::pack::PackedWhole;
 use super::simd::{Path, Real};
 use super::sums::{Group, GroupSums};
 use crate::data::{Chunk, Element, Samples};
@@ -121,25 +121,24 @@ fn run_in<T: Real, R: Send, S: Send>(
             norms[j] += point.to_f64() * point.to_f64();
         }
     }
-    let panel = Panel::whole(size);
     chunks::sum(
         samples,
         result_bytes,
         || {
-            let packed = Packed::<T>::new([&panel]);
+            let packed = PackedWhole::<T>::new(size);
             let products = vec![T::from_f64(0.0); k * packed.lanes];
             (packed, products)
         },
         |(packed, products), range, chunk| {
             let scale = samples.scale();
-            let (panel, reference, points, norms) = (&panel, &reference[..], &points[..], &norms[..]);
+            let (reference, points, norms) = (&reference[..], &points[..], &norms[..]);
             let mut out = Vec::new();
             let mut finite = true;
             let take = |distances: &[f64]| {
                 finite &= distances.iter().all(|d| d.is_finite());
                 take(distances, &mut out);
             };
-            path.run(Distances { chunk, scale, panel, reference, points, norms, packed, products, take });
+            path.run(Distances { chunk, scale, reference, points, norms, packed, products, take });
             if !finite {
                 samples.check_finite(range.clone())?;
                 return Err(Error::Overflow { sample: samples.largest(range)? });
@@ -153,11 +152,10 @@ fn run_in<T: Real, R: Send, S: Send>(
 struct Distances<'a, T, F> {
     chunk: Chunk<'a>,
     scale: f64,
-    panel: &'a Panel,
     reference: &'a [T],
     points: &'a [T],
     norms: &'a [f64],
-    packed: &'a mut Packed<T>,
+    packed: &'a mut PackedWhole<T>,
     products: &'a mut [T],
     take: F,
 }
@@ -167,20 +165,18 @@ impl<T: Real, F: FnMut(&[f64])> WithSimd for Distances<'_, T, F> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { chunk, scale, panel, reference, points, norms, packed, products, mut take } = self;
+        let Self { chunk, scale, reference, points, norms, packed, products, mut take } = self;
         let (size, k, lanes) = (reference.len(), norms.len(), packed.lanes);
         let count = chunk.len() / size;
         let mut distances = vec![0.0; k];
-        let all: Vec<u32> = (0..count as u32).collect();
         for start in (0..count).step_by(lanes) {
             let end = (start + lanes).min(count);
-            packed.norms.fill(0.0);
-            packed.fill(simd, panel, chunk, &all[start..end], scale, reference);
-            contract_mode(simd, &packed.x, (1, size, 1), points, k, lanes, products);
+            packed.fill(simd, chunk, start..end, scale, reference);
+            contract_mode(simd, packed.x(), (1, size, 1), points, k, lanes, products);
             for lane in 0..end - start {
                 for (j, (distance, norm)) in distances.iter_mut().zip(norms).enumerate() {
                     let inner = products[j * lanes + lane].to_f64();
-                    *distance = not_negative(packed.norms[lane] - 2.0 * inner + norm);
+                    *distance = not_negative(packed.norms()[lane] - 2.0 * inner + norm);
                 }
                 take(&distances);
             }

@@ -20,13 +20,14 @@
 //! | [`sums`] | what it finds out: values that add |
 //! | [`wire`] | both as bytes |
 //! | [`tree`] | the order in which the sums of parts are added |
-//! | [`em`], [`moments`], [`scatter`], [`distances`], [`inference`] | the passes themselves |
+//! | [`em`], [`moments`], [`scatter`], [`distances`], [`inference`], [`cores`] | the passes themselves |
 
 mod ahead;
 pub(crate) mod block;
 pub(crate) mod chunks;
 mod coarse;
 pub(crate) mod contract;
+pub(crate) mod cores;
 pub(crate) mod distances;
 pub(crate) mod em;
 pub(crate) mod inference;

@@ -234,6 +234,49 @@ impl<T: Real> Packed<T> {
     }
 }
 
+/// Whole samples, packed in the order in which they lie: for passes that are not a matter of cache.
+pub(crate) struct PackedWhole<T> {
+    panel: Panel,
+    packed: Packed<T>,
+    pub(crate) lanes: usize,
+}
+
+impl<T: Real> PackedWhole<T> {
+    pub(crate) fn new(sample_len: usize) -> Self {
+        let panel = Panel::whole(sample_len);
+        let packed = Packed::new([&panel]);
+        Self { lanes: packed.lanes, panel, packed }
+    }
+
+    /// Packs samples `range` of the chunk, scaled, less `reference`.
+    pub(crate) fn fill<S: Simd>(
+        &mut self,
+        simd: S,
+        chunk: Chunk<'_>,
+        range: Range<usize>,
+        scale: f64,
+        reference: &[T],
+    ) {
+        let of: Vec<u32> = range.map(|n| n as u32).collect();
+        self.packed.norms.fill(0.0);
+        self.packed.fill(simd, &self.panel, chunk, &of, scale, reference);
+    }
+
+    /// `x[element][lane]`.
+    pub(crate) fn x(&self) -> &Vec<T> {
+        &self.packed.x
+    }
+
+    pub(crate) fn x_mut(&mut self) -> &mut [T] {
+        &mut self.packed.x
+    }
+
+    /// ‖X − G‖² per lane.
+    pub(crate) fn norms(&self) -> &[f64] {
+        &self.packed.norms
+    }
+}
+
 struct Fill<'a, T> {
     packed: &'a mut Packed<T>,
     panel: &'a Panel,

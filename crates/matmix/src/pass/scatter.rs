@@ -4,7 +4,7 @@ use pulp::{Simd, WithSimd};
 
 use super::chunks;
 use super::contract::{contract_mode, multiply, total};
-use super::pack::{Packed, Panel};
+use super::pack::PackedWhole;
 use super::plan::{Step, steps};
 use super::simd::{Path, Real};
 use crate::data::{Chunk, Element, Samples};
@@ -56,7 +56,6 @@ fn run<T: Real>(
                 v.iter().map(|&x| T::from_f64(x)).collect()
             })
             .collect(),
-        panel: Panel::whole(samples.sample_len()),
         reference: mean.iter().map(|&m| T::from_f64(m)).collect(),
         sides: (rank[..mode].iter().product(), n, rank[mode + 1..].iter().product()),
     };
@@ -92,14 +91,13 @@ const SMALL: usize = 64;
 struct ScatterPlan<T> {
     steps: Vec<Step>,
     loadings: Vec<Vec<T>>,
-    panel: Panel,
     reference: Vec<T>,
     sides: (usize, usize, usize),
 }
 
 /// What a thread reuses from chunk to chunk.
 struct Scratch<T> {
-    packed: Packed<T>,
+    packed: PackedWhole<T>,
     stages: Vec<Vec<T>>,
     /// Σ Z Zᵀ of a chunk in the working precision: as one number per lane of the machine if it is small.
     sums: Vec<T>,
@@ -107,7 +105,7 @@ struct Scratch<T> {
 
 impl<T: Real> Scratch<T> {
     fn new(plan: &ScatterPlan<T>) -> Self {
-        let packed = Packed::<T>::new([&plan.panel]);
+        let packed = PackedWhole::<T>::new(plan.reference.len());
         let zeros = |n: usize| vec![T::from_f64(0.0); n];
         let stages = plan.steps.iter().map(|s| zeros(s.out_len() * packed.lanes)).collect();
         let n = plan.sides.1;
@@ -183,24 +181,23 @@ impl<T: Real> WithSimd for Scatter<'_, T> {
         let size = plan.reference.len();
         let (count, lanes) = (chunk.len() / size, packed.lanes);
         let (before, n, after) = plan.sides;
-        let all: Vec<u32> = (0..count as u32).collect();
         for start in (0..count).step_by(lanes) {
             let end = (start + lanes).min(count);
-            packed.fill(simd, &plan.panel, chunk, &all[start..end], samples.scale(), &plan.reference);
+            packed.fill(simd, chunk, start..end, samples.scale(), &plan.reference);
             if samples.weights().is_some() {
                 // A weight on both sides of Z Zᵀ is its root on Z.
                 for lane in 0..end - start {
                     let root = T::from_f64(samples.weight(first + start + lane).sqrt());
-                    packed.x.iter_mut().skip(lane).step_by(lanes).for_each(|x| *x = *x * root);
+                    packed.x_mut().iter_mut().skip(lane).step_by(lanes).for_each(|x| *x = *x * root);
                 }
             }
             for (t, step) in plan.steps.iter().enumerate() {
                 let (done, rest) = stages.split_at_mut(t);
-                let from = done.last().unwrap_or(&packed.x);
+                let from = done.last().unwrap_or(packed.x());
                 let sides = (step.before, step.n, step.after);
                 contract_mode(simd, from, sides, &plan.loadings[step.mode], step.cols, lanes, &mut rest[0]);
             }
-            let z = stages.last().unwrap_or(&packed.x);
+            let z = stages.last().unwrap_or(packed.x());
             if n <= SMALL {
                 multiply(simd, z, z, (before, n, n, after * lanes), T::vectors_mut::<S>(sums));
             } else {

@@ -1,10 +1,16 @@
 //! Recognition: which known sample a new one is nearest to, in the space of the cores.
 
+mod search;
+#[cfg(test)]
+mod tests;
+
 use rayon::prelude::*;
 
 use crate::data::{Model, Samples};
 use crate::error::{Error, Result};
 use crate::fisher::Fisher;
+use crate::pass::simd::Path;
+use search::Index;
 
 /// The most classes a gallery can have.
 const MAX_CLASSES: usize = 1 << 14;
@@ -56,6 +62,7 @@ pub struct Recognizer {
     model: Model,
     distance: Distance,
     gallery: Features,
+    index: Index,
     classes: Vec<usize>,
     fisher: Option<Fisher>,
 }
@@ -128,7 +135,9 @@ impl Recognizer {
             features = learned.features(&features);
             fisher = Some(learned);
         }
-        Ok(Self { model: model.clone(), distance, gallery: features, classes: classes.to_vec(), fisher })
+        let index = Index::new(&features, distance);
+        let classes = classes.to_vec();
+        Ok(Self { model: model.clone(), distance, gallery: features, index, classes, fisher })
     }
 
     /// The `count` nearest samples of the gallery for every probe, nearest first.
@@ -144,22 +153,10 @@ impl Recognizer {
         if let Some(fisher) = &self.fisher {
             features = fisher.features(&features);
         }
-        Ok((0..features.n)
-            .into_par_iter()
-            .map(|n| {
-                let mut all: Vec<Neighbour> = (0..self.gallery.n)
-                    .map(|m| Neighbour {
-                        index: m,
-                        class: self.classes[m],
-                        distance: self.distance(&features, n, m),
-                    })
-                    .collect();
-                // Equal distances keep the order of the gallery, so that a tie has one answer.
-                all.sort_by(|a, b| a.distance.total_cmp(&b.distance).then(a.index.cmp(&b.index)));
-                all.truncate(count);
-                all
-            })
-            .collect())
+        let exact = |n, m| plain_distance(&features, n, &self.gallery, m, self.distance);
+        let found = self.index.nearest(&features, self.distance, count, Path::best(), exact);
+        let neighbour = |(distance, index)| Neighbour { index, class: self.classes[index], distance };
+        Ok(found.into_iter().map(|nearest| nearest.into_iter().map(neighbour).collect()).collect())
     }
 
     /// The class of the nearest sample of the gallery for every probe.
@@ -182,33 +179,37 @@ impl Recognizer {
         let right = classes.iter().zip(&predicted).filter(|(a, b)| a == b).count();
         Ok(Recognition { accuracy: right as f64 / classes.len() as f64, predicted, confusion })
     }
+}
 
-    fn distance(&self, probes: &Features, n: usize, m: usize) -> f64 {
-        let (a, b) = (probes.row(n), self.gallery.row(m));
-        if self.distance == Distance::Fisher {
-            // Both are unit vectors.
-            return 1.0 - a.iter().zip(b).map(|(x, y)| x * y).sum::<f64>();
-        }
-        let k = probes.parts;
-        let mut sum = 0.0;
-        let mut weights = 0.0;
-        for j in 0..k {
-            let at = j * probes.part_len..(j + 1) * probes.part_len;
-            let square: f64 = a[at.clone()].iter().zip(&b[at]).map(|(x, y)| (x - y) * (x - y)).sum();
-            let weight = match self.distance {
-                Distance::Weighted => probes.gamma[n * k + j] * self.gallery.gamma[m * k + j],
-                _ => 1.0,
-            };
-            sum += weight * square.sqrt();
-            weights += weight;
-        }
-        // Deviation: the footnote's weights are all zero for two samples of different components, which would make
-        // them the nearest of all. Dividing by their sum compares like with like, and no common component is far.
-        if self.distance == Distance::Weighted {
-            if weights > 0.0 { sum / weights } else { f64::INFINITY }
-        } else {
-            sum
-        }
+/// The distance of probe `n` to sample `m` of the gallery, as its formula says.
+fn plain_distance(probes: &Features, n: usize, gallery: &Features, m: usize, distance: Distance) -> f64 {
+    let (a, b) = (probes.row(n), gallery.row(m));
+    if distance == Distance::Fisher {
+        // Both are unit vectors.
+        return 1.0 - a.iter().zip(b).map(|(x, y)| x * y).sum::<f64>();
+    }
+    let k = probes.parts;
+    let (a_gamma, b_gamma) = (&probes.gamma[n * k..(n + 1) * k], &gallery.gamma[m * k..(m + 1) * k]);
+    // Samples of different components have weights so small that their products with distances would vanish, and
+    // leave a distance of zero. A factor common to all of them changes nothing else.
+    let vanishing =
+        distance == Distance::Weighted && a_gamma.iter().zip(b_gamma).all(|(a, b)| a * b < 1e-100);
+    let factor = if vanishing { 600f64.exp2() } else { 1.0 };
+    let mut sum = 0.0;
+    let mut weights = 0.0;
+    for j in 0..k {
+        let at = j * probes.part_len..(j + 1) * probes.part_len;
+        let square: f64 = a[at.clone()].iter().zip(&b[at]).map(|(x, y)| (x - y) * (x - y)).sum();
+        let weight = if distance == Distance::Weighted { factor * a_gamma[j] * b_gamma[j] } else { 1.0 };
+        sum += weight * square.sqrt();
+        weights += weight;
+    }
+    // Deviation: the footnote's weights are all zero for two samples of different components, which would make
+    // them the nearest of all. Dividing by their sum compares like with like, and no common component is far.
+    if distance == Distance::Weighted {
+        if weights > 0.0 { sum / weights } else { f64::INFINITY }
+    } else {
+        sum
     }
 }
 
@@ -226,7 +227,7 @@ fn check_classes(classes: &[usize]) -> Result<()> {
 
 impl Fisher {
     fn features(&self, of: &Features) -> Features {
-        let cores: Vec<f64> = (0..of.n).flat_map(|n| self.project(of.row(n))).collect();
+        let cores: Vec<f64> = (0..of.n).into_par_iter().flat_map_iter(|n| self.project(of.row(n))).collect();
         let part_len = cores.len() / of.n.max(1);
         Features { n: of.n, parts: 1, part_len, cores, gamma: vec![1.0; of.n] }
     }

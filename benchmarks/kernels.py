@@ -1,0 +1,28 @@
+"""What criterion measured per pass in Rust (`cargo bench`), read from the files it leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+
+def read(root: Path) -> list[dict[str, Any]]:
+    """Name, seconds with their confidence interval and multiply-adds of every benchmark of the kernels."""
+    folder = Path(os.environ.get("CARGO_TARGET_DIR", root / "target")) / "criterion"
+    found = []
+    for file in sorted(folder.glob("**/new/estimates.json")):
+        about = json.loads((file.parent / "benchmark.json").read_text())
+        median = json.loads(file.read_text())["median"]
+        throughput = about.get("throughput") or {}
+        found.append(
+            {
+                "name": about["full_id"],
+                "seconds": median["point_estimate"] * 1e-9,
+                "fastest": median["confidence_interval"]["lower_bound"] * 1e-9,
+                "slowest": median["confidence_interval"]["upper_bound"] * 1e-9,
+                "multiply_adds": throughput.get("Elements"),
+            }
+        )
+    return found

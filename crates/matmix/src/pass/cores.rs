@@ -1,0 +1,398 @@
+//! Cores of a `LowRank` and the way back, a block of samples at a time.
+
+use pulp::{Simd, WithSimd};
+use rayon::prelude::*;
+
+use super::chunks;
+use super::contract::contract_mode;
+use super::pack::{PackedWhole, lanes};
+use super::plan::{Step, cheapest_last, steps};
+use super::simd::{Path, Real};
+use crate::data::{Chunk, Element, Samples};
+use crate::error::{Error, Result};
+use crate::linalg::{Matrix, expand, project};
+use crate::model::LowRank;
+
+/// What is wanted of every sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// B, ρ numbers.
+    Cores,
+    /// X̂, P numbers.
+    Rebuilt,
+    /// ‖X − X̂‖², one number.
+    SquaredError,
+}
+
+/// Hands what is wanted of the samples to `each`, a chunk of samples at a time and in order.
+pub(crate) fn each_chunk(
+    model: &LowRank,
+    samples: &Samples<'_>,
+    wanted: Wanted,
+    path: Path,
+    each: impl FnMut(Vec<f64>),
+) -> Result<()> {
+    if samples.shape() != model.shape() {
+        let (expected, found) = (model.shape().to_vec(), samples.shape().to_vec());
+        return Err(Error::ShapeMismatch { expected, found });
+    }
+    if samples.element() == Element::F64 {
+        run::<f64>(model, samples, wanted, path, each)
+    } else {
+        run::<f32>(model, samples, wanted, path, each)
+    }
+}
+
+fn run<T: Real>(
+    model: &LowRank,
+    samples: &Samples<'_>,
+    wanted: Wanted,
+    path: Path,
+    each: impl FnMut(Vec<f64>),
+) -> Result<()> {
+    let plan = CorePlan::<T>::new(model);
+    let size = model.sample_len();
+    let per_sample = match wanted {
+        Wanted::Cores => model.core_len(),
+        Wanted::Rebuilt => size,
+        Wanted::SquaredError => 1,
+    };
+    chunks::fold(
+        samples,
+        8 * per_sample * chunks::chunk_len(size),
+        || CoreBlock::new(&plan),
+        |block, range, chunk| {
+            let scale = samples.scale();
+            let mut out = Vec::with_capacity(per_sample * range.len());
+            let largest = path.run(Contract { plan: &plan, chunk, scale, wanted, block, out: &mut out });
+            // Single precision has room for these squares, and digits left below them.
+            let in_range = (1e-20..=1e20).contains(&(largest / size as f64));
+            if samples.element() != Element::F64 && !in_range {
+                let plan = CorePlan::<f64>::new(model);
+                let block = &mut CoreBlock::new(&plan);
+                out.clear();
+                path.run(Contract { plan: &plan, chunk, scale, wanted, block, out: &mut out });
+            }
+            if out.iter().any(|x| !x.is_finite()) {
+                samples.check_finite(range.clone())?;
+                return Err(Error::Overflow { sample: samples.largest(range)? });
+            }
+            Ok(out)
+        },
+        each,
+    )
+}
+
+/// The samples that cores (N × ρ) stand for, N × P.
+pub(crate) fn rebuild(model: &LowRank, cores: &[f64], path: Path) -> Vec<f64> {
+    let plan = CorePlan::<f64>::new(model);
+    let (size, rho) = (model.sample_len(), model.core_len());
+    let lanes = lanes::<f64>();
+    let mut out = vec![0.0; cores.len() / rho * size];
+    out.par_chunks_mut(lanes * size).zip(cores.par_chunks(lanes * rho)).for_each_init(
+        || CoreBlock::new(&plan),
+        |block, (out, cores)| {
+            block.cores.fill(0.0);
+            for (lane, core) in cores.chunks_exact(rho).enumerate() {
+                block.cores.iter_mut().skip(lane).step_by(lanes).zip(core).for_each(|(to, b)| *to = *b);
+            }
+            path.run(Expand { plan: &plan, block });
+            for (i, (row, m)) in block.rebuilt().chunks_exact(lanes).zip(&plan.origin).enumerate() {
+                out.iter_mut().skip(i).step_by(size).zip(row).for_each(|(to, x)| *to = x + m);
+            }
+        },
+    );
+    out
+}
+
+/// The loadings in the working precision and the order in which they are applied.
+struct CorePlan<T> {
+    /// From samples to cores; modes kept whole are left out.
+    down: Vec<Step>,
+    /// The same steps undone, last first.
+    up: Vec<Step>,
+    /// V^(d) and its transpose, row-major.
+    loadings: Vec<Vec<T>>,
+    transposed: Vec<Vec<T>>,
+    /// G: the mean as the working precision has it. It is subtracted from every sample.
+    reference: Vec<T>,
+    /// The core of M − G, which is not zero where G is rounded.
+    core_offset: Vec<f64>,
+    /// M − G less what the loadings see of it, plus G: what a core of X − G is rebuilt on.
+    origin: Vec<f64>,
+}
+
+impl<T: Real> CorePlan<T> {
+    fn new(model: &LowRank) -> Self {
+        let (shape, rank) = (model.shape(), model.rank());
+        // A mode kept whole has the identity as its loadings: nothing to contract.
+        let whole = |u: &Matrix| u.rows() == u.cols() && *u == Matrix::identity(u.rows(), u.cols());
+        let mut down = steps(shape, rank, cheapest_last(shape, rank));
+        down.retain(|s| !whole(&model.loadings()[s.mode]));
+        let up = down.iter().rev().map(|s| Step { n: s.cols, cols: s.n, ..*s }).collect();
+        let rounded = |u: &Matrix| u.as_slice().iter().map(|&x| T::from_f64(x)).collect();
+        let reference: Vec<T> = model.mean().iter().map(|&m| T::from_f64(m)).collect();
+        let offset: Vec<f64> = model.mean().iter().zip(&reference).map(|(m, g)| m - g.to_f64()).collect();
+        let core_offset = project(&offset, shape, model.loadings(), None);
+        let seen = expand(&core_offset, model.loadings());
+        Self {
+            down,
+            up,
+            loadings: model.loadings().iter().map(rounded).collect(),
+            transposed: model.loadings().iter().map(|u| rounded(&u.transpose())).collect(),
+            reference,
+            core_offset,
+            origin: model.mean().iter().zip(&seen).map(|(m, s)| m - s).collect(),
+        }
+    }
+}
+
+/// The packed samples of a block and what the steps make of them, `[element][lane]`.
+struct CoreBlock<T> {
+    packed: PackedWhole<T>,
+    /// What comes out of each step down but the last.
+    partial: Vec<Vec<T>>,
+    cores: Vec<T>,
+    /// What comes out of each step up.
+    expanded: Vec<Vec<T>>,
+}
+
+impl<T: Real> CoreBlock<T> {
+    fn new(plan: &CorePlan<T>) -> Self {
+        let packed = PackedWhole::new(plan.reference.len());
+        let zeros = |len: usize| vec![T::from_f64(0.0); len * packed.lanes];
+        let mut partial: Vec<Vec<T>> = plan.down.iter().map(|s| zeros(s.out_len())).collect();
+        let cores = partial.pop().unwrap_or_else(|| zeros(plan.reference.len()));
+        let expanded = plan.up.iter().map(|s| zeros(s.out_len())).collect();
+        Self { packed, partial, cores, expanded }
+    }
+
+    /// X̂ − origin of every lane, after [`expand`](Self::expand).
+    fn rebuilt(&self) -> &[T] {
+        self.expanded.last().unwrap_or(&self.cores)
+    }
+
+    #[inline(always)]
+    fn project<S: Simd>(&mut self, simd: S, plan: &CorePlan<T>) {
+        let lanes = self.packed.lanes;
+        for (t, step) in plan.down.iter().enumerate() {
+            let (done, rest) = self.partial.split_at_mut(t);
+            let from = done.last().unwrap_or(self.packed.x());
+            let to = rest.first_mut().unwrap_or(&mut self.cores);
+            let sides = (step.before, step.n, step.after);
+            contract_mode(simd, from, sides, &plan.loadings[step.mode], step.cols, lanes, to);
+        }
+        if plan.down.is_empty() {
+            self.cores.copy_from_slice(self.packed.x());
+        }
+    }
+
+    #[inline(always)]
+    fn expand<S: Simd>(&mut self, simd: S, plan: &CorePlan<T>) {
+        let lanes = self.packed.lanes;
+        for (t, step) in plan.up.iter().enumerate() {
+            let (done, rest) = self.expanded.split_at_mut(t);
+            let from = done.last().unwrap_or(&self.cores);
+            let sides = (step.before, step.n, step.after);
+            contract_mode(simd, from, sides, &plan.transposed[step.mode], step.cols, lanes, &mut rest[0]);
+        }
+    }
+}
+
+struct Expand<'a, T> {
+    plan: &'a CorePlan<T>,
+    block: &'a mut CoreBlock<T>,
+}
+
+impl<T: Real> WithSimd for Expand<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        self.block.expand(simd, self.plan);
+    }
+}
+
+struct Contract<'a, T> {
+    plan: &'a CorePlan<T>,
+    chunk: Chunk<'a>,
+    scale: f64,
+    wanted: Wanted,
+    block: &'a mut CoreBlock<T>,
+    out: &'a mut Vec<f64>,
+}
+
+impl<T: Real> WithSimd for Contract<'_, T> {
+    /// The largest ‖X − G‖² of the chunk.
+    type Output = f64;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> f64 {
+        let Self { plan, chunk, scale, wanted, block, out } = self;
+        let (size, lanes) = (plan.reference.len(), block.packed.lanes);
+        let count = chunk.len() / size;
+        let mut largest = 0.0f64;
+        for start in (0..count).step_by(lanes) {
+            let end = (start + lanes).min(count);
+            block.packed.fill(simd, chunk, start..end, scale, &plan.reference);
+            for &norm in &block.packed.norms()[..end - start] {
+                // NaN stays, so that the caller looks.
+                largest = if norm <= largest { largest } else { norm };
+            }
+            block.project(simd, plan);
+            if wanted != Wanted::Cores {
+                block.expand(simd, plan);
+            }
+            let from = out.len();
+            match wanted {
+                Wanted::Cores => {
+                    let rho = plan.core_offset.len();
+                    out.resize(from + (end - start) * rho, 0.0);
+                    let rows = block.cores.chunks_exact(lanes).zip(&plan.core_offset).enumerate();
+                    for (j, (row, y0)) in rows {
+                        let to = out[from..].iter_mut().skip(j).step_by(rho);
+                        to.zip(row).for_each(|(to, y)| *to = y.to_f64() - y0);
+                    }
+                }
+                Wanted::Rebuilt => {
+                    out.resize(from + (end - start) * size, 0.0);
+                    let rows = block.rebuilt().chunks_exact(lanes).zip(&plan.origin).enumerate();
+                    for (i, (row, m)) in rows {
+                        let to = out[from..].iter_mut().skip(i).step_by(size);
+                        to.zip(row).for_each(|(to, x)| *to = x.to_f64() + m);
+                    }
+                }
+                Wanted::SquaredError => {
+                    // Difference by difference: ‖X − M‖² − ‖B‖² would leave rounding where the model is exact.
+                    out.resize(from + end - start, 0.0);
+                    let packed = block.packed.x().chunks_exact(lanes);
+                    let rebuilt = block.rebuilt().chunks_exact(lanes);
+                    let offsets = plan.origin.iter().zip(&plan.reference).map(|(o, g)| o - g.to_f64());
+                    for ((x, y), offset) in packed.zip(rebuilt).zip(offsets) {
+                        for ((to, &x), &y) in out[from..].iter_mut().zip(x).zip(y) {
+                            let d = (x - y).to_f64() - offset;
+                            *to += d * d;
+                        }
+                    }
+                }
+            }
+        }
+        largest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Scalar;
+    use crate::linalg::svd_thin;
+
+    fn number(i: usize) -> f64 {
+        (i as f64 * 0.618_033_988_749_895).fract() - 0.5
+    }
+
+    fn model(shape: &[usize], rank: &[usize], far: f64) -> LowRank {
+        let size: usize = shape.iter().product();
+        let loadings = shape
+            .iter()
+            .zip(rank)
+            .enumerate()
+            .map(|(d, (&p, &r))| {
+                if p == r {
+                    return Matrix::identity(p, p);
+                }
+                svd_thin(&Matrix::from_fn(p, r, |i, j| number(31 * d + 7 * i * r + j))).unwrap().0
+            })
+            .collect();
+        LowRank::new(shape, (0..size).map(|i| far + number(i + 5)).collect(), loadings).unwrap()
+    }
+
+    /// Cores, rebuilt samples and squared errors of one sample after the other, by the plain mode products.
+    fn plain(model: &LowRank, samples: &Samples<'_>) -> [Vec<f64>; 3] {
+        let mut out = [vec![], vec![], vec![]];
+        for n in 0..samples.len() {
+            let x = samples.to_f64(n..n + 1).unwrap();
+            let centred: Vec<f64> = x.iter().zip(model.mean()).map(|(x, m)| x - m).collect();
+            let core = project(&centred, model.shape(), model.loadings(), None);
+            let rebuilt = model.reconstruct_core(&core);
+            out[2].push(x.iter().zip(&rebuilt).map(|(x, y)| (x - y) * (x - y)).sum());
+            out[0].extend(core);
+            out[1].extend(rebuilt);
+        }
+        out
+    }
+
+    /// On every instruction set, whatever is wanted is what the plain products say, up to `tolerance` times the size
+    /// of the numbers.
+    fn check<E: Scalar>(model: &LowRank, elements: Vec<E>, scale: f64, tolerance: f64) {
+        let samples = Samples::from_vec(model.shape(), elements).unwrap().scaled(scale).unwrap();
+        let expected = plain(model, &samples);
+        let spread = expected[0].iter().fold(0.0f64, |m, x| m.max(x.abs()));
+        let level = model.mean().iter().fold(spread, |m, x| m.max(x.abs()));
+        let largest = expected[2].iter().copied().fold(spread * level, f64::max);
+        let sizes = [level, level, largest];
+        for path in Path::available() {
+            for (i, wanted) in [Wanted::Cores, Wanted::Rebuilt, Wanted::SquaredError].into_iter().enumerate()
+            {
+                let mut found = Vec::new();
+                each_chunk(model, &samples, wanted, path, |x| found.extend(x)).unwrap();
+                assert_eq!(found.len(), expected[i].len());
+                for (x, y) in found.iter().zip(&expected[i]) {
+                    assert!((x - y).abs() <= tolerance * sizes[i], "{path:?} {wanted:?}: {x} instead of {y}");
+                }
+            }
+            let back = rebuild(model, &expected[0], path);
+            assert_eq!(back.len(), expected[1].len());
+            for (x, y) in back.iter().zip(&expected[1]) {
+                assert!((x - y).abs() <= 1e-13 * level, "{path:?} back: {x} instead of {y}");
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_equal_one_sample_at_a_time() {
+        let shapes: [(&[usize], &[usize]); 6] = [
+            (&[9], &[3]),
+            (&[6, 5], &[2, 3]),
+            (&[6, 5], &[6, 2]),
+            (&[6, 5], &[6, 5]),
+            (&[4, 3, 5], &[2, 3, 1]),
+            (&[40, 70], &[4, 3]),
+        ];
+        for (shape, rank) in shapes {
+            let size: usize = shape.iter().product();
+            for n in [1, 63, 150] {
+                let x: Vec<f64> = (0..n * size).map(|i| number(3 * i) * 4.0).collect();
+                check(&model(shape, rank, 0.0), x.clone(), 1.0, 1e-13);
+                check(&model(shape, rank, 0.0), x.iter().map(|&x| x as f32).collect(), 0.5, 2e-6);
+                let bytes = (0..n * size).map(|i| (i * 37 % 251) as u8).collect();
+                check(&model(shape, rank, 0.5), bytes, 1.0 / 255.0, 2e-6);
+            }
+        }
+    }
+
+    /// A mean that single precision cannot hold, and squares it cannot.
+    #[test]
+    fn far_large_and_small_numbers_keep_their_digits() {
+        let far = model(&[6, 5], &[2, 3], 1000.1);
+        let x: Vec<f32> = (0..70 * 30).map(|i| (1000.1 + number(3 * i)) as f32).collect();
+        check(&far, x, 1.0, 2e-8);
+        for size in [1e-30, 1e25] {
+            let small = LowRank::new(&[6, 5], vec![0.0; 30], far.loadings().to_vec()).unwrap();
+            let x: Vec<f32> = (0..70 * 30).map(|i| (size * number(3 * i)) as f32).collect();
+            check(&small, x, 1.0, 1e-13);
+        }
+    }
+
+    /// A sample the loadings span has no error, not one of rounded squares.
+    #[test]
+    fn what_can_be_rebuilt_has_no_error() {
+        let model = model(&[8, 7], &[2, 3], 2.0);
+        let cores: Vec<f64> = (0..100 * 6).map(|i| 50.0 * number(i)).collect();
+        let samples = Samples::from_vec(&[8, 7], rebuild(&model, &cores, Path::best())).unwrap();
+        let mut errors = Vec::new();
+        let each = |x: Vec<f64>| errors.extend(x);
+        each_chunk(&model, &samples, Wanted::SquaredError, Path::best(), each).unwrap();
+        assert!(errors.iter().all(|&e| e < 1e-24), "{errors:?}");
+    }
+}
