@@ -167,6 +167,14 @@ pub(super) fn scatter(
     }
 }
 
+/// Σ w x xᵀ of the flattened samples, P × P: every scatter of every mode can be made from it.
+pub(super) fn whole_scatter(engine: &dyn Engine, mean: &[f64]) -> Result<Matrix> {
+    match run(engine, &Task::Scatter { mean: mean.to_vec(), loadings: vec![], mode: 0 })? {
+        Sums::Scatter(sums) if sums.scatter.rows() == engine.sample_len() => Ok(sums.scatter),
+        _ => Err(other_model()),
+    }
+}
+
 /// The sums of the samples nearest to each centre.
 pub(super) fn groups(engine: &dyn Engine, centres: Vec<Vec<f64>>, reference: &[f64]) -> Result<GroupSums> {
     let k = centres.len();

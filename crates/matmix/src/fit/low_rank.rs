@@ -2,15 +2,26 @@
 
 use std::borrow::Cow;
 
+use rayon::prelude::*;
+
 use super::engine::{self, Engine};
 use super::history::StopReason;
 use crate::data::Samples;
 use crate::error::{Error, Result};
-use crate::linalg::{Matrix, leading_eigen};
+use crate::linalg::{Matrix, leading_eigen, mode_contraction, sides_around};
 use crate::model::{LowRank, ranks_for};
 
 /// Up to this size a symmetric matrix is decomposed whole.
 const DENSE_LIMIT: usize = 16_384;
+
+/// Up to this many elements of a sample the scatter of the flattened samples is considered: 8 MB.
+const WHOLE_LIMIT: usize = 1024;
+
+/// How many alternations a fit is expected to take, at most.
+const EXPECTED_ALTERNATIONS: usize = 8;
+
+/// Packing a sample costs about as much as so many multiply-adds per element.
+const PACKING: usize = 20;
 
 /// Up to so many bytes samples are fetched from elsewhere, all of them.
 const FETCH_LIMIT: usize = 64 << 20;
@@ -111,6 +122,14 @@ pub(super) fn alternate(
     // A mode kept whole has no loadings to find: the identity, and no contraction.
     let mut loadings: Vec<Option<Matrix>> = vec![None; order];
     let mut variances = vec![Vec::new(); order];
+    let whole = match pays_off(samples, rank, reduced.len() * max_iter.min(EXPECTED_ALTERNATIONS)) {
+        true => Some(engine::whole_scatter(samples, mean)?),
+        false => None,
+    };
+    let scatter = |loadings: &[Option<Matrix>], d: usize| match &whole {
+        Some(whole) => Ok(mode_scatter(whole, shape, loadings, d)),
+        None => engine::scatter(samples, mean, loadings, d),
+    };
     let solve = |loadings: &[Option<Matrix>], d: usize| -> Result<(Matrix, Vec<f64>)> {
         let all = if order == 1 && samples.n_effective() <= shape[0] { all_rows(samples)? } else { None };
         let (vectors, values) = if let Some(all) = all {
@@ -119,7 +138,7 @@ pub(super) fn alternate(
             if shape[d] > DENSE_LIMIT {
                 return Err(Error::TooLarge { size: shape[d], limit: DENSE_LIMIT });
             }
-            let scatter = engine::scatter(samples, mean, loadings, d)?;
+            let scatter = scatter(loadings, d)?;
             let eigen = leading_eigen(&scatter, rank[d]).ok_or(Error::Overflow { sample: 0 })?;
             (eigen.vectors, eigen.values)
         };
@@ -167,13 +186,61 @@ pub(super) fn alternate(
     }
     for d in 0..order {
         if loadings[d].is_none() {
-            let scatter = engine::scatter(samples, mean, &loadings, d)?;
+            let scatter = scatter(&loadings, d)?;
             variances[d] = (0..shape[d]).map(|i| scatter[(i, i)] / weight).collect();
         }
     }
     let loadings =
         loadings.into_iter().zip(shape).map(|(v, &p)| v.unwrap_or_else(|| Matrix::identity(p, p))).collect();
     Ok(Loadings { loadings, variances, converged })
+}
+
+/// Whether one pass for the scatter of the flattened samples, P × P, costs less than `passes` passes for the scatters of
+/// single modes: it multiplies more, but at the speed of a matrix product, and reads the samples once.
+fn pays_off(samples: &dyn Engine, rank: &[usize], passes: usize) -> bool {
+    let size = samples.sample_len();
+    let per_element = size / 2;
+    let contraction: usize = rank.iter().sum();
+    samples.order() > 1
+        && size <= WHOLE_LIMIT
+        && samples.len() > size
+        && per_element < passes * (contraction + PACKING)
+}
+
+/// Σ w Z Zᵀ of mode d from Σ w x xᵀ of the flattened samples: the loadings of the other modes applied on both sides.
+fn mode_scatter(whole: &Matrix, shape: &[usize], loadings: &[Option<Matrix>], d: usize) -> Matrix {
+    let reduce = |x: &[f64]| {
+        let (mut x, mut sides) = (x.to_vec(), shape.to_vec());
+        for (e, u) in loadings.iter().enumerate() {
+            if let Some(u) = u.as_ref().filter(|_| e != d) {
+                x = mode_contraction(&x, &sides, e, u);
+                sides[e] = u.cols();
+            }
+        }
+        (x, sides)
+    };
+    let rows: Vec<(Vec<f64>, Vec<usize>)> =
+        (0..whole.rows()).into_par_iter().map(|i| reduce(whole.row(i))).collect();
+    let sides = rows[0].1.clone();
+    let (before, after) = sides_around(&sides, d);
+    let (p, len) = (shape[d], rows[0].0.len());
+    // Element (o, i, m) of the reduced samples with all others: column by column of what the rows became.
+    let columns: Vec<Vec<f64>> = (0..len)
+        .into_par_iter()
+        .map(|c| reduce(&rows.iter().map(|(row, _)| row[c]).collect::<Vec<_>>()).0)
+        .collect();
+    let mut scatter = Matrix::zeros(p, p);
+    for o in 0..before {
+        for m in 0..after {
+            let at = |i: usize| (o * p + i) * after + m;
+            for i in 0..p {
+                for j in 0..p {
+                    scatter[(i, j)] += columns[at(j)][at(i)];
+                }
+            }
+        }
+    }
+    scatter
 }
 
 /// All samples, where they can be read or are few enough to be fetched.
@@ -255,4 +322,29 @@ fn orthonormalize(v: &mut Matrix, j: usize) -> bool {
         v[(i, j)] /= after;
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scatters_of_all_modes_come_from_that_of_the_flattened_samples() {
+        let shape = [5, 4, 3];
+        let number = |i: usize| ((i as f64 + 1.0) * 0.618_033_989).fract() - 0.5;
+        let samples = Samples::from_vec(&shape, (0..80 * 60).map(number).collect::<Vec<f64>>()).unwrap();
+        let samples = samples.with_weights((0..80).map(|n| 0.5 + f64::from(n % 3)).collect()).unwrap();
+        let mean: Vec<f64> = (0..60).map(|i| 0.1 * number(7 * i)).collect();
+        let loadings = |d: usize, r: usize| Some(Matrix::from_fn(shape[d], r, |i, j| number(i + 9 * j + d)));
+        let whole = engine::whole_scatter(&samples, &mean).unwrap();
+        for loadings in [[loadings(0, 2), loadings(1, 3), loadings(2, 1)], [None, loadings(1, 2), None]] {
+            for d in 0..3 {
+                let expected = engine::scatter(&samples, &mean, &loadings, d).unwrap();
+                let found = mode_scatter(&whole, &shape, &loadings, d);
+                for (a, b) in found.as_slice().iter().zip(expected.as_slice()) {
+                    assert!((a - b).abs() < 1e-11, "{a} {b}");
+                }
+            }
+        }
+    }
 }

@@ -42,12 +42,77 @@ pub fn eigen_symmetric(a: &Matrix) -> Option<Eigen> {
     })
 }
 
+/// From this size on a few eigenpairs are looked for in a Krylov space.
+const LARGE: usize = 256;
+
+/// How many columns of the Krylov space are tried per wanted eigenpair, one after the other, before all are computed.
+const KRYLOV_BLOCKS: [usize; 2] = [8, 16];
+
 /// The `count` leading eigenpairs of a symmetric positive semi-definite matrix.
 pub fn leading_eigen(a: &Matrix, count: usize) -> Option<Eigen> {
+    if a.rows() >= LARGE && a.is_finite() {
+        for blocks in KRYLOV_BLOCKS {
+            if (count + 4) * blocks * 3 > a.rows() {
+                break;
+            }
+            if let Some(eigen) = krylov_eigen(a, count, blocks) {
+                return Some(eigen);
+            }
+        }
+    }
     let mut eigen = eigen_symmetric(a)?;
     eigen.values.truncate(count);
     eigen.vectors = eigen.vectors.first_cols(count);
     Some(eigen)
+}
+
+/// Block Lanczos with full orthogonalisation from a fixed start: `None` if the eigenpairs are not found to rounding.
+fn krylov_eigen(a: &Matrix, count: usize, blocks: usize) -> Option<Eigen> {
+    let (n, width) = (a.rows(), count + 4);
+    let largest = a.as_slice().iter().fold(0.0f64, |m, x| m.max(x.abs()));
+    if largest == 0.0 {
+        return None;
+    }
+    let a = Mat::from_fn(n, n, |i, j| 0.5 * (a[(i, j)] + a[(j, i)]) / largest);
+    // Any start that is not orthogonal to what is looked for: numbers without a pattern.
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut number = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) as f64 / (1u64 << 53) as f64 - 0.5
+    };
+    let mut block = Mat::from_fn(n, width, |_, _| number());
+    let mut basis = Mat::<f64>::zeros(n, width * blocks);
+    let mut image = Mat::<f64>::zeros(n, width * blocks);
+    for b in 0..blocks {
+        let done = b * width;
+        // Twice is enough.
+        for _ in 0..2 {
+            let before = basis.get(.., ..done);
+            block = &block - before * (before.transpose() * &block);
+            block = block.qr().compute_thin_Q();
+        }
+        let next = &a * &block;
+        basis.get_mut(.., done..done + width).copy_from(&block);
+        image.get_mut(.., done..done + width).copy_from(&next);
+        block = next;
+    }
+    let small = basis.transpose() * &image;
+    let small = Mat::from_fn(small.nrows(), small.ncols(), |i, j| 0.5 * (small[(i, j)] + small[(j, i)]));
+    let eigen = small.self_adjoint_eigen(Side::Lower).ok()?;
+    let size = small.nrows();
+    let leading = Mat::from_fn(size, count, |i, j| eigen.U()[(i, size - 1 - j)]);
+    let (vectors, images) = (&basis * &leading, &image * &leading);
+    let values: Vec<f64> = (0..count).map(|j| eigen.S()[size - 1 - j]).collect();
+    // ‖A v − λ v‖, relative to the largest eigenvalue.
+    let residual = (0..count)
+        .map(|j| (0..n).map(|i| (images[(i, j)] - values[j] * vectors[(i, j)]).powi(2)).sum::<f64>().sqrt())
+        .fold(0.0, f64::max);
+    if residual.is_nan() || residual > 1e-12 * values[0] {
+        return None;
+    }
+    Some(Eigen { values: values.iter().map(|v| v * largest).collect(), vectors: matrix(vectors.as_ref()) })
 }
 
 /// A = W·diag(σ)·Vᵀ with σ descending; (W, σ, V). `None` if it holds NaN or infinity.
@@ -152,6 +217,32 @@ mod tests {
         assert!(e.values.windows(2).all(|w| w[0] >= w[1]));
         let scaled = Matrix::from_fn(4, 4, |i, j| e.vectors[(i, j)] * e.values[j]);
         assert!(close(&scaled.times_transpose(&e.vectors), &a));
+    }
+
+    #[test]
+    fn a_few_eigenpairs_of_a_large_matrix_are_those_of_all() {
+        let n = 300;
+        let number = |i: usize| ((i as f64 + 1.0) * 0.754_877_666).fract() - 0.5;
+        let basis = orthonormal_basis(&Matrix::from_fn(n, n, |i, j| number(i * n + 7 * j * j)));
+        // A spectrum that falls, one that hardly does (where the Krylov space is not enough), and a matrix of rank 2.
+        let spectra: [fn(usize) -> f64; 3] =
+            [|j| 0.8f64.powi(j as i32), |j| 1.0 - 1e-4 * j as f64, |j| f64::from(u8::from(j < 2))];
+        for spectrum in spectra {
+            let scaled = Matrix::from_fn(n, n, |i, j| basis[(i, j)] * spectrum(j));
+            let a = scaled.times_transpose(&basis);
+            let few = leading_eigen(&a, 3).unwrap();
+            let all = eigen_symmetric(&a).unwrap();
+            for j in 0..3 {
+                assert!((few.values[j] - all.values[j]).abs() < 1e-11, "{} {}", few.values[j], all.values[j]);
+            }
+            let image = a.times(&few.vectors);
+            for i in 0..n {
+                for j in 0..3 {
+                    assert!((image[(i, j)] - few.values[j] * few.vectors[(i, j)]).abs() < 1e-11);
+                }
+            }
+            assert!(close(&few.vectors.transpose_times(&few.vectors), &Matrix::identity(3, 3)));
+        }
     }
 
     #[test]

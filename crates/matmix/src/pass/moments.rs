@@ -1,7 +1,7 @@
 //! Mean and total variance of a set: one pass, in double precision.
 
 use super::chunks;
-use crate::data::Samples;
+use crate::data::{Chunk, Samples};
 use crate::error::{Error, Result};
 
 /// Mean and spread of all samples.
@@ -62,10 +62,28 @@ pub(crate) fn sums(samples: &Samples<'_>, origin: &[f64]) -> Result<MomentSums> 
                 let w = samples.weight(range.start + n);
                 sums.weight += w;
                 let mut square = 0.0;
-                for (i, (s, o)) in sums.sum.iter_mut().zip(origin).enumerate() {
-                    let d = chunk.get(n * size + i) * samples.scale() - o;
-                    *s += w * d;
-                    square += d * d;
+                macro_rules! add {
+                    ($x:expr) => {
+                        // Eight sums of squares: one would wait for itself.
+                        let mut squares = [0.0; 8];
+                        for (i, (s, o)) in sums.sum.iter_mut().zip(origin).enumerate() {
+                            let d = f64::from($x[i]) * samples.scale() - o;
+                            *s += w * d;
+                            squares[i % 8] += d * d;
+                        }
+                        square += squares.iter().sum::<f64>();
+                    };
+                }
+                match chunk.slice(n * size..(n + 1) * size) {
+                    Chunk::U8(x) => {
+                        add!(x);
+                    }
+                    Chunk::F32(x) => {
+                        add!(x);
+                    }
+                    Chunk::F64(x) => {
+                        add!(x);
+                    }
                 }
                 if !square.is_finite() {
                     samples.check_finite(range.clone())?;

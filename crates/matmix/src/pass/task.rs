@@ -33,7 +33,7 @@ pub enum Task {
         /// What is subtracted from every sample first: one of them, so that the sums do not cancel.
         origin: Vec<f64>,
     },
-    /// Σ w Z Zᵀ of one mode.
+    /// Σ w Z Zᵀ of one mode; without any loadings, Σ w x xᵀ of the flattened samples.
     Scatter {
         /// What is subtracted from every sample.
         mean: Vec<f64>,
@@ -86,6 +86,11 @@ impl Task {
                 Sums::Em(em_pass(model, samples, *mode, *precision, path)?)
             }
             Task::Moments { origin } => Sums::Moments(moments::sums(samples, origin)?),
+            Task::Scatter { mean, loadings, .. } if loadings.is_empty() => {
+                let flat = samples.clone().reshaped(&[samples.sample_len()])?;
+                let scatter = scatter(&flat, mean, &[None], 0, path)?;
+                Sums::Scatter(ScatterSums { n_samples, scatter })
+            }
             Task::Scatter { mean, loadings, mode } => {
                 let scatter = scatter(samples, mean, loadings, *mode, path)?;
                 Sums::Scatter(ScatterSums { n_samples, scatter })
@@ -129,6 +134,9 @@ impl Task {
             Task::Scatter { mean, loadings, mode } => {
                 full("mean", mean)?;
                 in_order(*mode)?;
+                if loadings.is_empty() {
+                    return Ok(());
+                }
                 let fits = |(u, &side): (&Option<Matrix>, &usize)| {
                     u.as_ref().is_none_or(|u| u.rows() == side && (1..=side).contains(&u.cols()))
                 };
