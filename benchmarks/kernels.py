@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-
 # Older files are of another run, and perhaps of another version.
 SECONDS_OLD = 3600
 
