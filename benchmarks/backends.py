@@ -25,18 +25,16 @@ class NumPy:
     def permute(self, x: Any, axes: tuple[int, ...]) -> Any:
         return x.transpose(axes)
 
-    def double(self, x: Any) -> Any:
-        return x.astype(np.float64)
-
     @contextmanager
     def one_thread(self) -> Iterator[None]:
         """Products of one thread, for whoever has threads of his own."""
         with threadpool_limits(1):
             yield
 
-    def square_sum(self, x: Any) -> Any:
-        """Σ x² along the last axis."""
-        return np.einsum("ij,ij->i", x, x)
+    def square_sums(self, x: Any, run: int) -> np.ndarray:
+        """Σ x² of every row: over runs of this length in the precision of x, over the runs in double."""
+        x = x.reshape(len(x), -1, run)
+        return np.einsum("nij,nij->ni", x, x).sum(1, dtype=np.float64)
 
 
 class Torch:
@@ -59,9 +57,6 @@ class Torch:
     def permute(self, x: Any, axes: tuple[int, ...]) -> Any:
         return x.permute(axes)
 
-    def double(self, x: Any) -> Any:
-        return x.double()
-
     @contextmanager
     def one_thread(self) -> Iterator[None]:
         before = self.torch.get_num_threads()
@@ -71,8 +66,9 @@ class Torch:
         finally:
             self.torch.set_num_threads(before)
 
-    def square_sum(self, x: Any) -> Any:
-        return self.torch.linalg.vecdot(x, x)
+    def square_sums(self, x: Any, run: int) -> np.ndarray:
+        x = x.reshape(len(x), -1, run)
+        return self.torch.linalg.vecdot(x, x).sum(1, dtype=self.torch.float64).numpy()
 
 
 def backends(threads: int, only: set[str] | None) -> Iterator[Any]:

@@ -138,7 +138,7 @@ class Plan:
         x = backend.array(stored).reshape(n, -1) - self.reference
         y = self.cores(x)
         # ln p(X|k), in double precision from here on: (n, K) numbers.
-        norms = backend.numpy(backend.double(backend.square_sum(x)))
+        norms = backend.square_sums(x, model.shape[-1])
         inner = backend.numpy(x @ self.mean_columns).astype(np.float64)
         distance = norms[:, None] - 2 * inner + self.mean_norms
         explained = backend.numpy(backend.permute(y * y, (1, 0, 2)) @ self.working_precision)

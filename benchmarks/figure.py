@@ -50,7 +50,7 @@ def draw(results: dict[str, Any], path: Path) -> None:
 
     rows = []
     for case in results["cases"]:
-        if case["family"] not in BARS:
+        if case["family"] not in BARS or "seconds" not in case["contestants"][OURS]:
             continue
         ours = case["contestants"][OURS]["seconds"]
         for name, measured in case["contestants"].items():

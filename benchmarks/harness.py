@@ -61,9 +61,10 @@ def timed(work: Callable[[], Any]) -> float:
 
 
 def per_iteration(run: Callable[[int], Any], few: int, many: int) -> float:
-    """What one iteration takes: the difference of two runs, so that whatever is done once does not count."""
+    """What one iteration takes: the difference of two runs, so that whatever is done once does not count. It can be
+    negative where an iteration is shorter than the noise of the machine."""
     short = timed(lambda: run(few))
-    return max(timed(lambda: run(many)) - short, 1e-9) / (many - few)
+    return (timed(lambda: run(many)) - short) / (many - few)
 
 
 @contextmanager
@@ -112,6 +113,9 @@ def measure(case: Case, all_threads: int, repeats: int, budget: float, say: Call
                 spent[contestant.name] += time.perf_counter() - begun
         for contestant in contestants:
             times = seconds[contestant.name]
+            if statistics.median(times) <= 0:
+                result["contestants"][contestant.name] = {"missing": "too short to be measured"}
+                continue
             result["contestants"][contestant.name] = {
                 "seconds": statistics.median(times),
                 "fastest": min(times),

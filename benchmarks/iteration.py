@@ -86,6 +86,7 @@ def case(
         threads=threads,
         tolerance=1e-5 if precision == "f32" else 1e-9,
         memory=memory,
+        facts={"samples": n},
     )
 
 
@@ -117,7 +118,7 @@ def growth(quick: bool, threads: int) -> list[Case]:
     def grown(name: str, factor: str, ideal: float, base: str = "growth-base", **sizes: Any) -> Case:
         settings: dict[str, Any] = {"n": n, "side": 28, "k": 10, "rank": 4, "threads": threads, "many": many, **sizes}
         result = case(name, peers=False, **settings)
-        result.facts = {"grown": factor, "ideal": ideal, "base": base}
+        result.facts |= {"grown": factor, "ideal": ideal, "base": base}
         return result
 
     return [

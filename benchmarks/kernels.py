@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
+
+# Older files are of another run, and perhaps of another version.
+SECONDS_OLD = 3600
 
 
 def read(root: Path) -> list[dict[str, Any]]:
@@ -13,6 +17,8 @@ def read(root: Path) -> list[dict[str, Any]]:
     folder = Path(os.environ.get("CARGO_TARGET_DIR", root / "target")) / "criterion"
     found = []
     for file in sorted(folder.glob("**/new/estimates.json")):
+        if time.time() - file.stat().st_mtime > SECONDS_OLD:
+            continue
         about = json.loads((file.parent / "benchmark.json").read_text())
         median = json.loads(file.read_text())["median"]
         throughput = about.get("throughput") or {}

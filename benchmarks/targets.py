@@ -58,7 +58,12 @@ def share_of_product(name: str) -> Callable[[Results], float]:
 
 
 def growth(name: str, base: str) -> Callable[[Results], float]:
-    return lambda results: seconds(results, name) / seconds(results, base)
+    """How much longer one takes than the other, for as many samples."""
+
+    def per_sample(results: Results, name: str) -> float:
+        return seconds(results, name) / case(results, name)["samples"]
+
+    return lambda results: per_sample(results, name) / per_sample(results, base)
 
 
 def targets(threads: int) -> list[Target]:
