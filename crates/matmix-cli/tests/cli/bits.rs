@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use matmix::data::{OpenOptions, npy, open};
+use matmix::data::{Buffer, Chunk, OpenOptions, npy, open};
 use matmix::picture::{Grid, ValueRange, write_folder};
 use zip::CompressionMethod;
 
@@ -57,6 +57,36 @@ fn every_format_gives_the_same_model_for_the_same_pixels() {
         ok(path, &[&["fit"], data, &fit].concat());
         assert!(bytes(path, "m.mm") == expected, "{data:?}");
     }
+}
+
+/// 3,000 digits are five chunks: with two megabytes they are read piece by piece.
+#[test]
+fn a_memory_budget_changes_nothing_and_files_are_parts_of_one_set() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let digits = matmix::data::digits().samples;
+    let mut buffer = Buffer::new();
+    let Chunk::U8(pixels) = digits.stored(0..1000, &mut buffer).unwrap() else { panic!("bytes") };
+    npy::write_array(path.join("all.npy"), &[3000, 28, 28], &pixels.repeat(3)).unwrap();
+    std::fs::create_dir(path.join("parts")).unwrap();
+    for part in ["parts/a.npy", "parts/b.npy", "parts/c.npy"] {
+        npy::write_array(path.join(part), &[1000, 28, 28], pixels).unwrap();
+    }
+    let common =
+        ["--scale", "1/255", "-k", "2", "-r", "3x3", "--max-iter", "2", "--threads", "1", "-q", "-o"];
+    for (data, expected, streamed) in
+        [("all.npy", "all.mm", "all-2MB.mm"), ("parts/*.npy", "parts.mm", "parts-2MB.mm")]
+    {
+        ok(path, &[&["fit", data], &common[..], &[expected]].concat());
+        ok(path, &[&["fit", data], &common[..], &[streamed, "--memory", "2MB"]].concat());
+        assert!(bytes(path, expected) == bytes(path, streamed), "{data}");
+    }
+    ok(path, &[&["fit", "parts/a.npy,parts/b.npy,parts/c.npy"], &common[..], &["list.mm"]].concat());
+    assert!(bytes(path, "parts.mm") == bytes(path, "list.mm"));
+    for (name, memory) in [("mapped.npy", "1GB"), ("streamed.npy", "2MB")] {
+        ok(path, &["transform", "all.mm", "parts/*.npy", "-o", name, "-q", "--memory", memory]);
+    }
+    assert!(bytes(path, "mapped.npy") == bytes(path, "streamed.npy"));
 }
 
 #[test]

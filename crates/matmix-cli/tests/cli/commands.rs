@@ -29,6 +29,16 @@ fn help() {
 }
 
 #[test]
+fn several_files_are_one_set() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, first) in [("part-1.npy", 0u8), ("part-2.npy", 100)] {
+        let pixels: Vec<u8> = (0..96).map(|i| first + i).collect();
+        matmix::data::npy::write_array(folder.path().join(name), &[6, 4, 4], &pixels).unwrap();
+    }
+    snapshot!("info_files", folder.path(), &["info", "part-*.npy", "--memory", "64KiB"]);
+}
+
+#[test]
 fn fit_prints_a_table_and_json() {
     let folder = tempfile::tempdir().unwrap();
     snapshot!("fit", folder.path(), &[&["fit"], SMALL, &["-o", "m.mm"]].concat());

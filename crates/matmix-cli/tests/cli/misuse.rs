@@ -14,7 +14,9 @@ fn broken(folder: &Path) {
     write("short.npy", &npy[..npy.len() - 10]);
     write("texts.npy", &made::npy_bytes("<U3", "6, ", &[0; 72]));
     write("whole.npy", &npy);
+    write("floats.npy", &made::npy_bytes("<f4", "6, 4, 4", &[0; 384]));
     let npz = made::npz(CompressionMethod::Deflated, &[("x.npy", npy)]);
+    write("whole.npz", &npz);
     write("short.npz", &npz[..npz.len() / 2]);
     let idx = made::idx(8, &[6, 4, 4], &[7; 96]);
     write("short-ubyte", &idx[..50]);
@@ -80,6 +82,14 @@ fn data_that_cannot_be_read() {
     refused(folder.path(), "exclude_without_labels", &["fit", "whole.npy", "--exclude", "3", "-o", "m.mm"]);
     refused(folder.path(), "exclude_unknown", &["fit", "demo:mnist", "--exclude", "x", "-o", "m.mm"]);
     refused(folder.path(), "wrong_shape", &["fit", "whole.npy", "--shape", "5x5", "-o", "m.mm"]);
+    refused(folder.path(), "no_such_pattern", &["fit", "parts-*.npy", "-o", "m.mm"]);
+    refused(folder.path(), "mixed_files", &["fit", "whole.npy,floats.npy", "-o", "m.mm"]);
+    refused(
+        folder.path(),
+        "memory_too_small",
+        &["fit", "whole.npy", "--memory", "90", "-k", "1", "-o", "m.mm"],
+    );
+    refused(folder.path(), "memory_of_npz", &["fit", "whole.npz", "--memory", "90", "-k", "1", "-o", "m.mm"]);
     refused(folder.path(), "take_beyond", &["fit", "whole.npy", "--take", "9:", "-o", "m.mm"]);
 }
 
@@ -97,6 +107,7 @@ fn options_out_of_range() {
         ("negative_tol", &["--tol=-1"]),
         ("no_such_init", &["--init", "warm"]),
         ("zero_scale", &["--scale", "0"]),
+        ("memory_without_a_number", &["--memory", "lots"]),
         ("paper_of_vectors", &["--shape", "784", "-k", "2", "--algorithm", "paper"]),
         ("resume_without_checkpoint", &["--resume"]),
         ("zero_threads", &["--threads", "0"]),

@@ -12,6 +12,7 @@ pub(crate) struct Files {
     files: Vec<Box<dyn Source>>,
     /// The first sample of each file, and the end.
     starts: Vec<usize>,
+    residence: Residence,
 }
 
 impl Files {
@@ -40,7 +41,9 @@ impl Files {
             starts.push(starts.last().copied().unwrap_or(0) + file.len());
             files.push(file);
         }
-        if files.is_empty() { Err(Error::EmptySet) } else { Ok(Self { files, starts }) }
+        // One file that must be read makes a set that must be read.
+        let residence = files.iter().map(|f| f.residence()).max().ok_or(Error::EmptySet)?;
+        Ok(Self { files, starts, residence })
     }
 
     /// The file of a sample.
@@ -73,8 +76,7 @@ impl Source for Files {
     }
 
     fn residence(&self) -> Residence {
-        // One file that must be read makes a set that must be read.
-        self.files.iter().map(|f| f.residence()).max().unwrap_or(Residence::Memory)
+        self.residence
     }
 
     fn parts(&self) -> Vec<usize> {

@@ -124,6 +124,19 @@ pub(crate) fn open(path: &Path) -> Result<Samples<'static>> {
     Samples::from_source(Arc::new(file)).map_err(|e| wrong(e.to_string()))
 }
 
+/// The bytes of the samples that [`open`] would unpack; none if it is not packed.
+pub(crate) fn packed_bytes(path: &Path) -> Result<Option<u64>> {
+    let map = map_file(path)?;
+    if !looks_like_gzip(&map) {
+        return Ok(None);
+    }
+    let mut start = Vec::new();
+    // The header has at most 256 axes of four bytes.
+    let read = MultiGzDecoder::new(&map[..]).take(4 + 4 * 255).read_to_end(&mut start);
+    // What is wrong with the stream or the header is told by whoever unpacks it.
+    Ok(read.ok().and_then(|_| Header::parse(&start).ok()).map(|header| header.needed as u64))
+}
+
 /// The samples of a gzip IDX file that is in memory.
 pub(crate) fn from_gzip(bytes: &[u8]) -> std::result::Result<Samples<'static>, String> {
     let mut bytes = unpack(bytes)?;

@@ -19,6 +19,7 @@ mod model_file;
 pub mod npy;
 mod npz;
 mod open;
+mod reading;
 mod samples;
 mod source;
 mod spec;

@@ -58,6 +58,19 @@ fn read(bytes: &[u8], wanted: Option<&str>, find_labels: bool) -> Problem<Found>
     Ok(Found { samples, labels, array: Some(chosen.name.clone()) })
 }
 
+/// The bytes of the samples that [`open`] would unpack.
+pub(crate) fn sample_bytes(path: &Path, wanted: Option<&str>) -> Result<u64> {
+    let read = |bytes: &[u8]| -> Problem<u64> {
+        let mut archive = ZipArchive::new(Cursor::new(bytes))
+            .map_err(|e| format!("it is no zip archive, or one that was cut short: {e}"))?;
+        let contents = contents(&mut archive)?;
+        let header = &choose(&contents, wanted)?.header;
+        let count = header.count().and_then(|n| n.checked_mul(npy::element_size(&header.descr).ok()?));
+        Ok(count.map_or(u64::MAX, |bytes| bytes as u64))
+    };
+    read(&map_file(path)?).map_err(|problem| Error::format(path, FORMAT, problem))
+}
+
 fn within(entry: &Entry, problem: &str) -> String {
     format!("in its array `{}`: {problem}", entry.name)
 }

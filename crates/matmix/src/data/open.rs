@@ -12,7 +12,7 @@ use super::{files, folder, idx, mat, npz};
 use crate::error::{Error, Result, sides};
 
 /// How data is to be opened.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct OpenOptions {
     /// The shape of one sample, where the data does not say it or says another one of the same size.
     pub shape: Option<Vec<usize>>,
@@ -33,22 +33,6 @@ pub struct OpenOptions {
     /// About how many bytes a pass over the samples may take, see [`Samples::with_memory_budget`]. A folder of images up
     /// to this size (1 GiB if it is not given) is decoded into memory, a larger one whenever a part of it is read.
     pub memory_budget: Option<u64>,
-}
-
-impl Default for OpenOptions {
-    fn default() -> Self {
-        Self {
-            shape: None,
-            labels: None,
-            colour: false,
-            resize: None,
-            scale: None,
-            take: None,
-            exclude: Vec::new(),
-            limit: None,
-            memory_budget: None,
-        }
-    }
 }
 
 impl OpenOptions {
@@ -140,6 +124,22 @@ fn open_one(spec: &str, options: &OpenOptions) -> Result<DataSet> {
         return Err(problem(format!("{option} is for folders of images; this is {}", kind.name())));
     }
     let mut format = kind.name();
+    // Better before it is unpacked than when there is no memory left.
+    let packed = match (options.memory_budget, kind) {
+        (Some(_), Kind::Npz) => Some(npz::sample_bytes(&path, array)?),
+        (Some(_), Kind::Idx) => idx::packed_bytes(&path)?,
+        _ => None,
+    };
+    let affordable = |bytes: u64| match options.memory_budget {
+        Some(budget) if bytes > budget => Err(problem(format!(
+            "its samples are unpacked into memory and take {}, more than the budget of {}; a .npy file (in C order) can \
+             be read piece by piece",
+            crate::error::bytes(bytes),
+            crate::error::bytes(budget)
+        ))),
+        _ => Ok(()),
+    };
+    packed.map_or(Ok(()), affordable)?;
     let found = match kind {
         Kind::Demo => {
             let digits = digits();
@@ -151,7 +151,7 @@ fn open_one(spec: &str, options: &OpenOptions) -> Result<DataSet> {
         }
         Kind::Files => {
             let files = files.unwrap_or_default();
-            if let Some(other) = files.iter().find(|f| !f.extension().is_some_and(|e| e == "npy")) {
+            if let Some(other) = files.iter().find(|f| f.extension().is_none_or(|e| e != "npy")) {
                 return Err(Error::data(other, "only .npy files can be parts of one set"));
             }
             Found { samples: Samples::from_npy_files(&files)?, labels: None, array: None }
@@ -201,14 +201,8 @@ fn open_one(spec: &str, options: &OpenOptions) -> Result<DataSet> {
         samples = samples.scaled(scale)?;
     }
     if let Some(budget) = options.memory_budget {
-        let bytes = samples.stored_bytes();
-        if samples.residence() == Residence::Memory && bytes > budget && kind != Kind::Demo {
-            return Err(problem(format!(
-                "its samples are unpacked into memory and take {}, more than the budget of {}; a .npy file (in C order) \
-                 can be read piece by piece",
-                crate::error::bytes(bytes),
-                crate::error::bytes(budget)
-            )));
+        if samples.residence() == Residence::Memory && kind != Kind::Demo {
+            affordable(samples.stored_bytes())?;
         }
         samples = samples.with_memory_budget(budget);
     }

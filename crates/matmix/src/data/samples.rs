@@ -1,13 +1,12 @@
 //! A set of N samples of one shape, read chunk by chunk.
 
 use std::borrow::Cow;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::files::Files;
 use super::npy;
-use super::source::{Buffer, Chunk, Element, InMemory, Residence, Scalar, Source};
+use super::source::{Element, InMemory, Scalar, Source};
 use crate::error::{Error, Result};
 use crate::pass::Meter;
 
@@ -29,15 +28,15 @@ pub(super) const DEFAULT_BUDGET: u64 = 1 << 30;
 /// ```
 #[derive(Clone)]
 pub struct Samples<'a> {
-    source: Arc<dyn Source + 'a>,
-    shape: Vec<usize>,
+    pub(super) source: Arc<dyn Source + 'a>,
+    pub(super) shape: Vec<usize>,
     /// How many samples of `shape` one sample of the source holds (1, or its rows when those are the samples).
-    parts: usize,
-    selection: Option<Arc<[usize]>>,
-    scale: f64,
-    weights: Option<Arc<[f64]>>,
-    budget: Option<u64>,
-    meter: Option<Arc<Meter>>,
+    pub(super) split: usize,
+    pub(super) selection: Option<Arc<[usize]>>,
+    pub(super) scale: f64,
+    pub(super) weights: Option<Arc<[f64]>>,
+    pub(super) budget: Option<u64>,
+    pub(super) meter: Option<Arc<Meter>>,
 }
 
 impl std::fmt::Debug for Samples<'_> {
@@ -88,7 +87,7 @@ impl<'a> Samples<'a> {
         Ok(Self {
             source,
             shape,
-            parts: 1,
+            split: 1,
             selection: None,
             scale: 1.0,
             weights: None,
@@ -191,13 +190,13 @@ impl<'a> Samples<'a> {
         if let Some(selection) = &self.selection {
             self.selection = Some(selection.iter().flat_map(|&n| n * p..(n + 1) * p).collect());
         }
-        self.parts *= p;
+        self.split *= p;
         Ok(self)
     }
 
     /// The number of samples.
     pub fn len(&self) -> usize {
-        self.selection.as_ref().map_or(self.source.len() * self.parts, |s| s.len())
+        self.selection.as_ref().map_or(self.source.len() * self.split, |s| s.len())
     }
 
     /// Never true: an empty set cannot be made.
@@ -250,160 +249,9 @@ impl<'a> Samples<'a> {
         self.weights.as_ref().map_or(self.len(), |w| w.iter().filter(|&&w| w > 0.0).count())
     }
 
-    /// Where the samples are.
-    pub fn residence(&self) -> Residence {
-        self.source.residence()
-    }
-
-    /// The bytes of all samples as they are stored.
-    pub fn stored_bytes(&self) -> u64 {
-        (self.len() as u64).saturating_mul((self.sample_len() * self.element().size()) as u64)
-    }
-
-    pub(crate) fn memory_budget(&self) -> u64 {
-        self.budget.unwrap_or(DEFAULT_BUDGET)
-    }
-
-    /// What counts the samples of a pass, if anything does.
-    pub fn meter(&self) -> Option<&Arc<Meter>> {
-        self.meter.as_ref()
-    }
-
-    /// Whether a pass has the samples loaded ahead instead of borrowing them.
-    pub(crate) fn is_read_ahead(&self) -> bool {
-        match self.residence() {
-            Residence::Memory => false,
-            Residence::Mapped => self.budget.is_some_and(|budget| self.stored_bytes() > budget),
-            Residence::Elsewhere => true,
-        }
-    }
-
-    /// The parts of the set (files, say), in order. Samples that were selected in the order of the source are still in
-    /// the parts they come from; in any other order they are one part.
-    pub fn parts(&self) -> Vec<Range<usize>> {
-        let sizes = self.source.parts();
-        if sizes.len() <= 1 {
-            return vec![0..self.len()];
-        }
-        let mut ends = Vec::with_capacity(sizes.len());
-        let mut end = 0;
-        for size in sizes {
-            end += size * self.parts;
-            ends.push(match &self.selection {
-                None => end,
-                Some(places) if places.is_sorted() => places.partition_point(|&place| place < end),
-                Some(places) => places.len(),
-            });
-        }
-        let starts = std::iter::once(0).chain(ends.iter().copied());
-        starts.zip(&ends).map(|(start, &end)| start..end).filter(|part| !part.is_empty()).collect()
-    }
-
-    /// Puts samples `range`, as they are stored, into the buffer: without mapped memory, on this thread.
-    pub(crate) fn load(&self, range: Range<usize>, buffer: &mut Buffer) -> Result<()> {
-        buffer.clear();
-        self.runs(range).into_iter().try_for_each(|run| {
-            if self.parts == 1 {
-                return self.source.load(run, buffer);
-            }
-            let size = self.sample_len();
-            let whole = run.start / self.parts..run.end.div_ceil(self.parts);
-            let first = run.start - whole.start * self.parts;
-            let mut samples = Buffer::new();
-            self.source.load(whole, &mut samples)?;
-            buffer.extend(samples.chunk(self.element()).slice(first * size..(first + run.len()) * size));
-            Ok(())
-        })
-    }
-
-    /// The places of samples `range` in the source, neighbours taken together.
-    fn runs(&self, range: Range<usize>) -> Vec<Range<usize>> {
-        let Some(selection) = &self.selection else { return vec![range] };
-        let mut runs: Vec<Range<usize>> = Vec::new();
-        for &place in &selection[range] {
-            match runs.last_mut() {
-                Some(run) if run.end == place => run.end += 1,
-                _ => runs.push(place..place + 1),
-            }
-        }
-        runs
-    }
-
-    /// Samples `range` as they are stored, NOT yet multiplied by [`scale`](Self::scale).
-    pub fn stored<'b>(&'b self, range: Range<usize>, buffer: &'b mut Buffer) -> Result<Chunk<'b>> {
-        assert!(range.start <= range.end && range.end <= self.len(), "a range within the set");
-        // Mapped pages would count as memory.
-        if self.is_read_ahead() && self.residence() == Residence::Mapped {
-            self.load(range, buffer)?;
-            return Ok(buffer.chunk(self.element()));
-        }
-        let runs = self.runs(range);
-        if let [run] = runs.as_slice() {
-            return self.stored_parts(run.clone(), buffer);
-        }
-        let mut one = Buffer::new();
-        buffer.clear();
-        for run in runs {
-            buffer.extend(self.stored_parts(run, &mut one)?);
-        }
-        Ok(buffer.chunk(self.element()))
-    }
-
-    /// Samples `range` in double precision and scaled: for whatever is not worth a kernel.
-    pub fn to_f64(&self, range: Range<usize>) -> Result<Vec<f64>> {
-        let mut buffer = Buffer::new();
-        let chunk = self.stored(range, &mut buffer)?;
-        Ok((0..chunk.len()).map(|i| chunk.get(i) * self.scale).collect())
-    }
-
-    /// Looks for NaN and infinity in `range`; the message of a failed pass comes from here.
-    pub fn check_finite(&self, range: Range<usize>) -> Result<()> {
-        let mut buffer = Buffer::new();
-        let chunk = self.stored(range.clone(), &mut buffer)?;
-        let size = self.sample_len();
-        for i in 0..chunk.len() {
-            let value = chunk.get(i) * self.scale;
-            if !value.is_finite() {
-                let mut rest = i % size;
-                let mut position = vec![0; self.order()];
-                for (at, &side) in position.iter_mut().zip(&self.shape).rev() {
-                    *at = rest % side;
-                    rest /= side;
-                }
-                return Err(Error::NotFinite { sample: range.start + i / size, position, value });
-            }
-        }
-        Ok(())
-    }
-
-    /// The sample of `range` with the largest value: the one to name when squares overflow.
-    pub(crate) fn largest(&self, range: Range<usize>) -> Result<usize> {
-        let mut buffer = Buffer::new();
-        let chunk = self.stored(range.clone(), &mut buffer)?;
-        let (mut at, mut largest) = (0, 0.0);
-        for i in 0..chunk.len() {
-            if chunk.get(i).abs() > largest {
-                (at, largest) = (i, chunk.get(i).abs());
-            }
-        }
-        Ok(range.start + at / self.sample_len())
-    }
-
     /// The place of sample `n` in the source, counted in parts.
     fn place(&self, n: usize) -> usize {
         self.selection.as_ref().map_or(n, |s| s[n])
-    }
-
-    fn stored_parts<'b>(&'b self, range: Range<usize>, buffer: &'b mut Buffer) -> Result<Chunk<'b>> {
-        if self.parts == 1 {
-            return self.source.read(range, buffer);
-        }
-        let size = self.sample_len();
-        let whole = range.start / self.parts..range.end.div_ceil(self.parts);
-        let first = range.start - whole.start * self.parts;
-        let count = range.len();
-        let chunk = self.source.read(whole, buffer)?;
-        Ok(chunk.slice(first * size..(first + count) * size))
     }
 }
 
@@ -417,6 +265,8 @@ fn sample_size(shape: &[usize]) -> Result<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use super::*;
 
     fn twelve() -> Samples<'static> {

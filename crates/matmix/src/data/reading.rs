@@ -1,0 +1,162 @@
+//! How a set is read: which samples stand where in the source, and whether they are borrowed or loaded.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::samples::{DEFAULT_BUDGET, Samples};
+use super::source::{Buffer, Chunk, Residence};
+use crate::error::{Error, Result};
+use crate::pass::Meter;
+
+impl Samples<'_> {
+    /// Where the samples are.
+    pub fn residence(&self) -> Residence {
+        self.source.residence()
+    }
+
+    /// The bytes of all samples as they are stored.
+    pub fn stored_bytes(&self) -> u64 {
+        (self.len() as u64).saturating_mul((self.sample_len() * self.element().size()) as u64)
+    }
+
+    pub(crate) fn memory_budget(&self) -> u64 {
+        self.budget.unwrap_or(DEFAULT_BUDGET)
+    }
+
+    /// What counts the samples of a pass, if anything does.
+    pub fn meter(&self) -> Option<&Arc<Meter>> {
+        self.meter.as_ref()
+    }
+
+    /// Whether a pass has the samples loaded ahead instead of borrowing them.
+    pub(crate) fn is_read_ahead(&self) -> bool {
+        match self.residence() {
+            Residence::Memory => false,
+            Residence::Mapped => self.budget.is_some_and(|budget| self.stored_bytes() > budget),
+            Residence::Elsewhere => true,
+        }
+    }
+
+    /// The parts of the set (files, say), in order. Samples that were selected in the order of the source are still in
+    /// the parts they come from; in any other order they are one part.
+    pub fn parts(&self) -> Vec<Range<usize>> {
+        let sizes = self.source.parts();
+        let in_order = self.selection.as_ref().is_none_or(|places| places.is_sorted());
+        if sizes.len() <= 1 || !in_order {
+            return std::iter::once(0..self.len()).collect();
+        }
+        let mut ends = Vec::with_capacity(sizes.len());
+        let mut end = 0;
+        for size in sizes {
+            end += size * self.split;
+            ends.push(match &self.selection {
+                None => end,
+                Some(places) => places.partition_point(|&place| place < end),
+            });
+        }
+        let starts = std::iter::once(0).chain(ends.iter().copied());
+        starts.zip(&ends).map(|(start, &end)| start..end).filter(|part| !part.is_empty()).collect()
+    }
+
+    /// Puts samples `range`, as they are stored, into the buffer: without mapped memory, on this thread.
+    pub(crate) fn load(&self, range: Range<usize>, buffer: &mut Buffer) -> Result<()> {
+        buffer.clear();
+        self.runs(range).into_iter().try_for_each(|run| {
+            if self.split == 1 {
+                return self.source.load(run, buffer);
+            }
+            let size = self.sample_len();
+            let whole = run.start / self.split..run.end.div_ceil(self.split);
+            let first = run.start - whole.start * self.split;
+            let mut samples = Buffer::new();
+            self.source.load(whole, &mut samples)?;
+            buffer.extend(samples.chunk(self.element()).slice(first * size..(first + run.len()) * size));
+            Ok(())
+        })
+    }
+
+    /// The places of samples `range` in the source, neighbours taken together.
+    fn runs(&self, range: Range<usize>) -> Vec<Range<usize>> {
+        let Some(selection) = &self.selection else { return vec![range] };
+        let mut runs: Vec<Range<usize>> = Vec::new();
+        for &place in &selection[range] {
+            match runs.last_mut() {
+                Some(run) if run.end == place => run.end += 1,
+                _ => runs.push(place..place + 1),
+            }
+        }
+        runs
+    }
+
+    /// Samples `range` as they are stored, NOT yet multiplied by [`scale`](Self::scale).
+    pub fn stored<'b>(&'b self, range: Range<usize>, buffer: &'b mut Buffer) -> Result<Chunk<'b>> {
+        assert!(range.start <= range.end && range.end <= self.len(), "a range within the set");
+        // Mapped pages would count as memory.
+        if self.is_read_ahead() && self.residence() == Residence::Mapped {
+            self.load(range, buffer)?;
+            return Ok(buffer.chunk(self.element()));
+        }
+        let runs = self.runs(range);
+        if let [run] = runs.as_slice() {
+            return self.stored_parts(run.clone(), buffer);
+        }
+        let mut one = Buffer::new();
+        buffer.clear();
+        for run in runs {
+            buffer.extend(self.stored_parts(run, &mut one)?);
+        }
+        Ok(buffer.chunk(self.element()))
+    }
+
+    /// Samples `range` in double precision and scaled: for whatever is not worth a kernel.
+    pub fn to_f64(&self, range: Range<usize>) -> Result<Vec<f64>> {
+        let mut buffer = Buffer::new();
+        let chunk = self.stored(range, &mut buffer)?;
+        Ok((0..chunk.len()).map(|i| chunk.get(i) * self.scale).collect())
+    }
+
+    /// Looks for NaN and infinity in `range`; the message of a failed pass comes from here.
+    pub fn check_finite(&self, range: Range<usize>) -> Result<()> {
+        let mut buffer = Buffer::new();
+        let chunk = self.stored(range.clone(), &mut buffer)?;
+        let size = self.sample_len();
+        for i in 0..chunk.len() {
+            let value = chunk.get(i) * self.scale;
+            if !value.is_finite() {
+                let mut rest = i % size;
+                let mut position = vec![0; self.order()];
+                for (at, &side) in position.iter_mut().zip(&self.shape).rev() {
+                    *at = rest % side;
+                    rest /= side;
+                }
+                return Err(Error::NotFinite { sample: range.start + i / size, position, value });
+            }
+        }
+        Ok(())
+    }
+
+    /// The sample of `range` with the largest value: the one to name when squares overflow.
+    pub(crate) fn largest(&self, range: Range<usize>) -> Result<usize> {
+        let mut buffer = Buffer::new();
+        let chunk = self.stored(range.clone(), &mut buffer)?;
+        let (mut at, mut largest) = (0, 0.0);
+        for i in 0..chunk.len() {
+            if chunk.get(i).abs() > largest {
+                (at, largest) = (i, chunk.get(i).abs());
+            }
+        }
+        Ok(range.start + at / self.sample_len())
+    }
+
+    fn stored_parts<'b>(&'b self, range: Range<usize>, buffer: &'b mut Buffer) -> Result<Chunk<'b>> {
+        if self.split == 1 {
+            return self.source.read(range, buffer);
+        }
+        let size = self.sample_len();
+        let whole = range.start / self.split..range.end.div_ceil(self.split);
+        let first = range.start - whole.start * self.split;
+        let count = range.len();
+        let chunk = self.source.read(whole, buffer)?;
+        Ok(chunk.slice(first * size..(first + count) * size))
+    }
+}
