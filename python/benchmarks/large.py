@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -30,20 +31,18 @@ import numpy as np
 SIDE, COMPONENTS, RANK = 64, 5, 4
 
 
-def make(folder: Path, gigabytes: float, files: int) -> int:
-    """Samples of a few planted patterns and noise, in bytes; the number of samples."""
+def make(folder: str, per_file: int, files: int) -> None:
+    """Samples of a few planted patterns and noise, in bytes."""
     rng = np.random.default_rng(0)
-    per_file = max(1, int(gigabytes * 1e9 / files / SIDE**2))
     patterns = rng.uniform(40, 200, (COMPONENTS, SIDE, SIDE))
     for number in range(files):
-        part = np.lib.format.open_memmap(folder / f"part{number:04}.npy", "w+", np.uint8, (per_file, SIDE, SIDE))
+        part = np.lib.format.open_memmap(Path(folder, f"part{number:04}.npy"), "w+", np.uint8, (per_file, SIDE, SIDE))
         for start in range(0, per_file, 4096):
             size = min(4096, per_file - start)
             rows = rng.normal(size=(size, SIDE, 2)) @ rng.normal(size=(2, SIDE)) * 6
             noise = rng.normal(0, 4, (size, SIDE, SIDE))
             part[start : start + size] = np.clip(patterns[rng.integers(COMPONENTS, size=size)] + rows + noise, 0, 255)
         part.flush()
-    return per_file * files
 
 
 def program(arguments: argparse.Namespace, folder: str) -> list[str]:
@@ -102,7 +101,14 @@ def main() -> None:
         print(json.dumps(fit_here(pattern, arguments.iterations, kind == "loaded", arguments.model)))
         return
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
-        count = make(Path(folder), arguments.gigabytes, arguments.files)
+        per_file = max(1, int(arguments.gigabytes * 1e9 / arguments.files / SIDE**2))
+        count = per_file * arguments.files
+        # In a process of its own: the kernel counts what a parent held before its child began.
+        maker = multiprocessing.get_context("spawn").Process(target=make, args=(folder, per_file, arguments.files))
+        maker.start()
+        maker.join()
+        if maker.exitcode != 0:
+            raise SystemExit("the set could not be made")
         pattern = str(Path(folder, "*.npy"))
         size = count * SIDE**2 / 1e9
         print(f"{count:,} × {SIDE}×{SIDE} bytes, {size:.1f} GB in {arguments.files} files; K = {COMPONENTS}, cores")

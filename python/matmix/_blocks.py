@@ -128,6 +128,9 @@ class NpyFile:
         self.path = os.path.abspath(path)
         mapped = self._mapped()
         self.shape, self.dtype = mapped.shape, mapped.dtype
+        if self.dtype.kind in "iu" and self.dtype.itemsize <= 2 and self.dtype != np.uint8:
+            # As the program reads them: single precision holds them exactly.
+            self.dtype = np.dtype(np.float32)
 
     def __getitem__(self, piece: slice) -> np.ndarray:
         return self._mapped()[piece]
@@ -236,6 +239,10 @@ def as_blocks(X: Any) -> Blocks | None:
     if isinstance(X, Blocks):
         return X
     package = type(X).__module__.partition(".")[0]
+    if package in ("xarray", "h5py", "zarr") and not hasattr(X, "dtype"):
+        raise TypeError(
+            f"{type(X).__name__} holds arrays by name and is none itself; give one of them, such as X['name']"
+        )
     if package == "xarray" and hasattr(X, "variable"):
         if getattr(X, "chunks", None) is not None:
             X, package = X.data, "dask"

@@ -112,6 +112,13 @@ def test_an_xarray_in_memory_is_an_array(digits):
     assert_same_bits(matmix.Mixture(**OPTIONS).fit(labelled), matmix.Mixture(**OPTIONS).fit(X))
 
 
+def test_a_collection_of_arrays_is_not_one(digits, tmp_path):
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        for several in (file, xarray.Dataset({"x": ("n", [1])}), zarr.create_group(str(tmp_path / "g.zarr"))):
+            with pytest.raises(TypeError, match="holds arrays by name and is none itself"):
+                matmix.Mixture().fit(several)
+
+
 def test_many_files(digits, tmp_path):
     X = digits[0]
     for number, start in enumerate(range(0, len(X), 70)):

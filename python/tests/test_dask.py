@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import matmix
 import numpy as np
 import pytest
-from matmix import _blocks
+from matmix import _blocks, _matmix
 from same_bits import assert_same_bits
 from sklearn.base import clone
 
@@ -212,6 +212,23 @@ def test_a_lost_chunk_is_noticed(lazy, monkeypatch):
         ):
             matmix.Mixture(**OPTIONS).fit(lazy)
         assert len(calls) >= 5
+
+
+@pytest.mark.parametrize("doubled", [False, True])
+def test_a_lost_chunk_is_noticed_on_a_cluster(lazy, cluster, monkeypatch, doubled):
+    """From the fourth pass on, the tree forgets the statistics of the last of eight blocks, or adds them twice."""
+    calls = []
+
+    def tampered(parts):
+        levels = _matmix.tree_levels(parts)
+        calls.append(parts)
+        if parts == 8 and len(calls) > 3:
+            return [[(0, 8), (7, 8)], [(0, 2)]] if doubled else [[(0, 7)]]
+        return levels
+
+    monkeypatch.setattr(_dask, "_matmix", SimpleNamespace(tree_levels=tampered))
+    with pytest.raises(ValueError, match="a part was lost or counted twice"):
+        matmix.Mixture(**OPTIONS).fit(lazy)
 
 
 def test_blocks_that_were_only_in_the_memory_of_a_dead_worker(X, cluster):

@@ -58,6 +58,16 @@ def test_the_shell_fits_on_a_cluster(address, folder, tmp_path):
     assert (tmp_path / "m.mm").read_bytes() == (tmp_path / "alone.mm").read_bytes()
 
 
+def test_other_types_are_read_alike(address, digits, tmp_path):
+    for number in range(3):
+        np.save(tmp_path / f"x{number}.npy", digits[0][number * 90 : number * 90 + 90].astype(">i2") * 3)
+    options = ["-k", "2", "-r", "2", "--max-iter", "2"]
+    there = shell("--dask", address, tmp_path / "*.npy", "-o", tmp_path / "a.mm", *options)
+    here = shell(tmp_path / "*.npy", "-o", tmp_path / "b.mm", *options)
+    assert there.returncode == here.returncode == 0, there.stderr + here.stderr
+    assert (tmp_path / "a.mm").read_bytes() == (tmp_path / "b.mm").read_bytes()
+
+
 def test_low_rank_and_a_checkpoint(address, folder, tmp_path):
     pattern, state = folder / "*.npy", tmp_path / "state.mm"
     done = shell("--dask", address, pattern, "--model", "glram", "-r", "4", "-o", tmp_path / "g.mm")
