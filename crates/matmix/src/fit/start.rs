@@ -25,7 +25,7 @@ const LLOYD_STEPS: usize = 1;
 /// The clusters of a start are sought in so many samples, or in so many per component if that is more; but in no
 /// more bytes than these, unless there would be too few samples for the components.
 const SUBSET_LEAST: usize = 2048;
-const SUBSET_PER_COMPONENT: usize = 128;
+const SUBSET_PER_COMPONENT: usize = 32;
 const SUBSET_BYTES: usize = 64 << 20;
 const SUBSET_FEWEST: usize = 4;
 
