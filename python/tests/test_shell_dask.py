@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import matmix
 import numpy as np
 import pytest
 
