@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use matmix::pass::{Meter, Reading};
 use matmix::{Progress, Samples};
 
@@ -121,7 +121,7 @@ fn pass_words(reading: Reading, running: Duration) -> String {
     if done > 0 {
         let rate = done as f64 / running.as_secs_f64();
         let left = Duration::from_secs_f64((total - done) as f64 / rate);
-        let left = indicatif::HumanDuration(left);
+        let left = HumanDuration(left);
         words.push_str(&format!(", {}/s, {left:#} left", count(rate as usize)));
     }
     words
@@ -143,7 +143,7 @@ pub(crate) struct FitLine {
 
 impl FitLine {
     pub(crate) fn new(quiet: bool, interrupted: Interrupted, samples: &Samples<'_>) -> Self {
-        let bar = bar(quiet, 1, "{bar:20} {msg}, {eta} left at most");
+        let bar = bar(quiet, 1, "{bar:20} {msg}");
         let words = Words::new(&bar, samples);
         words.say("starting".into());
         Self { bar, words, interrupted }
@@ -154,11 +154,17 @@ impl FitLine {
         self.bar.set_length((p.n_init * p.max_iter).max(1) as u64);
         let start =
             if p.n_init > 1 { format!("start {}/{}, ", p.restart + 1, p.n_init) } else { String::new() };
+        let done = p.restart * p.max_iter + p.iteration;
+        self.bar.set_position(done as u64);
+        // Before the first iteration nobody knows.
+        let left = match done {
+            0 => String::new(),
+            _ => format!(", {:#} left at most", HumanDuration(self.bar.eta())),
+        };
         self.words.say(format!(
-            "{start}iteration {}/{}, log-likelihood {:.4}, error {:.4}",
+            "{start}iteration {}/{}, log-likelihood {:.4}, error {:.4}{left}",
             p.iteration, p.max_iter, p.log_likelihood, p.reconstruction_error
         ));
-        self.bar.set_position((p.restart * p.max_iter + p.iteration) as u64);
         if self.interrupted.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
