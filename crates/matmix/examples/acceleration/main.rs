@@ -29,6 +29,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
 
 type Failure = Box<dyn std::error::Error>;
+type Make = fn() -> Box<dyn Accelerator>;
 
 /// How close to the final log-likelihood of the plain iterations is close enough.
 const CLOSE: f64 = 1e-6;
@@ -248,7 +249,7 @@ fn compare(problem: &Problem, seeds: u64) -> Result<(), Failure> {
         ends.push(plain.last());
         own_plain.push(plain.passes_to_end());
     }
-    let methods: [(&str, fn() -> Box<dyn Accelerator>); 6] = [
+    let methods: [(&str, Make); 6] = [
         ("plain", || Box::new(Plain)),
         ("over-relaxation", || Box::new(Overrelaxed::up_to(f64::INFINITY))),
         ("over-relaxation up to 1.8", || Box::new(Overrelaxed::up_to(1.8))),
