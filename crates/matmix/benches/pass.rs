@@ -7,7 +7,9 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use matmix::data::Scalar;
-use matmix::pass::statistics;
+use matmix::linalg::Matrix;
+use matmix::model::Component;
+use matmix::pass::{statistics, statistics_of_all};
 use matmix::{FitOptions, Mixture, Precision, Samples, Start, fit};
 
 /// A fitted model and data near it: K random patterns and noise.
@@ -74,5 +76,47 @@ fn passes<T: Scalar>(
     group.finish();
 }
 
-criterion_group!(benches, single, double);
+/// What skipping hopeless components is worth: samples drawn from mixtures whose components lie apart.
+fn skipping(c: &mut Criterion) {
+    let mut group = c.benchmark_group("skipping");
+    group.sample_size(10);
+    let (n, side, rank) = (8000, 28, 4);
+    for k in [10, 50, 200] {
+        let (model, x) = clustered(n, side, k, rank);
+        let samples = Samples::from_vec(&[side, side], x).expect("whole samples");
+        let sums = statistics(&model, &samples, 0, Precision::Auto).expect("a pass");
+        let evaluated = sums.evaluated as f64 / n as f64;
+        let name = format!("{n} × {side}×{side}, K={k}, {rank}×{rank}, {evaluated:.1} evaluated per sample");
+        group.bench_function(BenchmarkId::new(&name, "skipping"), |b| {
+            b.iter(|| statistics(black_box(&model), black_box(&samples), 0, Precision::Auto));
+        });
+        group.bench_function(BenchmarkId::new(&name, "all"), |b| {
+            b.iter(|| statistics_of_all(black_box(&model), black_box(&samples), 0, Precision::Auto));
+        });
+    }
+    group.finish();
+}
+
+/// A mixture and samples drawn from it.
+fn clustered(n: usize, side: usize, k: usize, rank: usize) -> (Mixture, Vec<f32>) {
+    let mut state = 1u64;
+    let mut random = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) as f64 / (1u64 << 53) as f64 - 0.5
+    };
+    let components = (0..k).map(|_| {
+        let mean = (0..side * side).map(|_| random()).collect();
+        let mut loading = || Matrix::from_fn(side, rank, |_, _| 0.4 * random());
+        let loadings = vec![loading(), loading()];
+        Component::new(&[side, side], mean, loadings, 0.01).expect("a component")
+    });
+    let components = components.collect();
+    let model = Mixture::new(&[side, side], vec![1.0; k], components).expect("a mixture");
+    let x = model.sample(n, 1).samples.iter().map(|&x| x as f32).collect();
+    (model, x)
+}
+
+criterion_group!(benches, single, double, skipping);
 criterion_main!(benches);

@@ -27,6 +27,18 @@ pub(crate) fn em_pass(
     precision: Precision,
     path: Path,
 ) -> Result<Statistics> {
+    em_pass_over(model, samples, mode, precision, path, true)
+}
+
+/// The same, with or without skipping hopeless components.
+pub(crate) fn em_pass_over(
+    model: &Mixture,
+    samples: &Samples<'_>,
+    mode: usize,
+    precision: Precision,
+    path: Path,
+    skipping: bool,
+) -> Result<Statistics> {
     if samples.shape() != model.shape() {
         return Err(Error::ShapeMismatch {
             expected: model.shape().to_vec(),
@@ -34,14 +46,21 @@ pub(crate) fn em_pass(
         });
     }
     if precision.is_double(samples.element(), model) {
-        run::<f64>(model, samples, mode, path)
+        run::<f64>(model, samples, mode, path, skipping)
     } else {
-        run::<f32>(model, samples, mode, path)
+        run::<f32>(model, samples, mode, path, skipping)
     }
 }
 
-fn run<T: Real>(model: &Mixture, samples: &Samples<'_>, mode: usize, path: Path) -> Result<Statistics> {
-    let (plan, coarse) = Plan::<T>::with_bounds(model, mode);
+fn run<T: Real>(
+    model: &Mixture,
+    samples: &Samples<'_>,
+    mode: usize,
+    path: Path,
+    skipping: bool,
+) -> Result<Statistics> {
+    let (plan, coarse) =
+        if skipping { Plan::<T>::with_bounds(model, mode) } else { (Plan::new(model, mode), None) };
     chunks::sum(
         samples,
         Statistics::bytes(model),

@@ -70,6 +70,22 @@ pub fn statistics(
     mode: usize,
     precision: Precision,
 ) -> Result<Statistics> {
+    check_mode(model, mode)?;
+    em::em_pass(model, samples, mode, precision, SimdPath::best())
+}
+
+/// The same with every density evaluated, also those of components that are hopeless for a sample: to compare with.
+pub fn statistics_of_all(
+    model: &Mixture,
+    samples: &Samples<'_>,
+    mode: usize,
+    precision: Precision,
+) -> Result<Statistics> {
+    check_mode(model, mode)?;
+    em::em_pass_over(model, samples, mode, precision, SimdPath::best(), false)
+}
+
+fn check_mode(model: &Mixture, mode: usize) -> Result<()> {
     if mode >= model.shape().len() {
         return Err(Error::Option {
             option: "mode",
@@ -77,5 +93,5 @@ pub fn statistics(
             expected: "less than the order of the samples",
         });
     }
-    em::em_pass(model, samples, mode, precision, SimdPath::best())
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! Every instruction set against the equations, written out plainly in double precision.
 
-use super::em::em_pass;
+use super::em::{em_pass, em_pass_over};
 use super::scatter::scatter;
 use super::simd::Path;
 use super::{Precision, Statistics};
@@ -223,6 +223,14 @@ fn skipped_components_would_not_have_mattered() {
                         assert_same(&found, &expected, tol, &what);
                         let evaluated = found.evaluated as f64 / (n * k) as f64;
                         assert!(evaluated > 0.0 && evaluated <= share, "{what}: {evaluated}");
+                        let all = em_pass_over(&model, &samples, mode, precision, path, false).unwrap();
+                        assert_eq!(all.evaluated, (n * k) as u64);
+                        assert_same(
+                            &found,
+                            &all,
+                            if precision == Precision::Double { 1e-12 } else { tol },
+                            &what,
+                        );
                     }
                 }
             }
