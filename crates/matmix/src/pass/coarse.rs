@@ -169,7 +169,7 @@ impl<T: Real> Bounds<T> {
     #[inline(always)]
     pub(crate) fn may_matter(&self, sample: u32, k: usize, largest: f64) -> bool {
         let bound = self.values[sample as usize * self.all.len() + k];
-        !(bound < largest - HOPELESS)
+        bound >= largest - HOPELESS || bound.is_nan() || largest.is_nan()
     }
 
     /// Whether the bounds of these samples, whose densities are all known, would have saved enough.

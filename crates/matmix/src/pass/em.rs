@@ -314,7 +314,7 @@ impl<T: Real> Scratch<T> {
         macro_rules! add {
             ($x:expr) => {
                 for i in 0..size {
-                    to[i] = to[i] + gamma * (T::from_f64(f64::from($x[i])) * scale - reference[i]);
+                    to[i] += gamma * (T::from_f64(f64::from($x[i])) * scale - reference[i]);
                 }
             };
         }

@@ -60,7 +60,8 @@ pub(crate) struct Panel {
 impl Panel {
     /// All elements in the order they are stored in.
     pub(crate) fn whole(sample_len: usize) -> Self {
-        Self { start: 0, runs: vec![0..sample_len], rows: (0..sample_len as u32).collect(), pieces: vec![] }
+        let rows: Vec<u32> = (0..sample_len as u32).collect();
+        Self { runs: std::iter::once(0..sample_len).collect(), rows, ..Self::default() }
     }
 
     /// The part of a sample with these indices before, in and after the mode of side `n`.

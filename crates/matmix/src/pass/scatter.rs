@@ -188,7 +188,7 @@ impl<T: Real> WithSimd for Scatter<'_, T> {
                 // A weight on both sides of Z Zᵀ is its root on Z.
                 for lane in 0..end - start {
                     let root = T::from_f64(samples.weight(first + start + lane).sqrt());
-                    packed.x_mut().iter_mut().skip(lane).step_by(lanes).for_each(|x| *x = *x * root);
+                    packed.x_mut().iter_mut().skip(lane).step_by(lanes).for_each(|x| *x *= root);
                 }
             }
             for (t, step) in plan.steps.iter().enumerate() {
