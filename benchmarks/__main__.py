@@ -87,6 +87,10 @@ def main() -> None:
                     if "seconds" in measured:
                         measured["memory"] = harness.peak_memory(options, case.name, name, measured["note"])
             results["cases"].append(result)
+            # A run that is broken off has not been for nothing: --page makes a page of it.
+            kept = ROOT / "out" / "benchmarks.json"
+            kept.parent.mkdir(exist_ok=True)
+            kept.write_text(json.dumps(results))
     # Again at the end: the better of the two is what we are held against.
     for key, value in machine.yardstick(threads, quick).items():
         results["yardstick"][key] = max(results["yardstick"][key], value)

@@ -218,14 +218,27 @@ impl<T: Real> Packed<T> {
                         *norm += square.to_f64();
                     }
                 }
-                // What does not fill a tile: the last samples, and the last elements of all samples.
+                // What does not fill a tile: the last samples, and the last elements of all samples. The squares are added
+                // in the same order and precision as in a tile, so that no sample depends on its place in the block.
                 for (n, &sample) in of.iter().enumerate() {
-                    let first = if n < whole { tiles } else { start };
-                    let mut square = 0.0;
-                    for i in first..end {
-                        let value = centre(x[sample as usize * size + i], reference[i]);
+                    let first = sample as usize * size;
+                    let mut pack = |i: usize| {
+                        let value = centre(x[first + i], reference[i]);
                         self.x[places[i - start] as usize * lanes + n] = value;
-                        square += value.to_f64() * value.to_f64();
+                        value
+                    };
+                    if n >= whole {
+                        let mut square = T::from_f64(0.0);
+                        for i in start..tiles {
+                            let value = pack(i);
+                            square += value * value;
+                        }
+                        self.norms[n] += square.to_f64();
+                    }
+                    let mut square = 0.0;
+                    for i in tiles..end {
+                        let value = pack(i).to_f64();
+                        square += value * value;
                     }
                     self.norms[n] += square;
                 }
@@ -389,6 +402,34 @@ fn prefetch(byte: &u8) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pass::simd::Path;
+
+    struct Norms<'a>(&'a [f32], usize, &'a mut PackedWhole<f32>);
+
+    impl WithSimd for Norms<'_> {
+        type Output = Vec<f64>;
+
+        fn with_simd<S: Simd>(self, simd: S) -> Vec<f64> {
+            let Norms(x, size, packed) = self;
+            packed.fill(simd, Chunk::F32(x), 0..x.len() / size, 0.7, &vec![0.1; size]);
+            packed.norms()[..x.len() / size].to_vec()
+        }
+    }
+
+    #[test]
+    fn a_norm_does_not_depend_on_the_place_in_the_block() {
+        let size = 133;
+        let x: Vec<f32> = (0..32 * size).map(|i| (i as f32 * 0.618).fract()).collect();
+        for path in Path::available() {
+            let packed = &mut PackedWhole::new(size);
+            let all = path.run(Norms(&x, size, packed));
+            for n in 0..32 {
+                // Alone it fills no tile.
+                let alone = path.run(Norms(&x[n * size..(n + 1) * size], size, packed));
+                assert_eq!(alone, all[n..n + 1], "{path:?}, sample {n}");
+            }
+        }
+    }
 
     #[test]
     fn panels_hold_every_element_once_with_the_contracted_mode_innermost() {

@@ -92,11 +92,13 @@ impl Transpose for f32 {
                 first(b[5], b[7]),
                 second(b[5], b[7]),
             ];
+            let mut columns = [[0.0; 8]; 8];
             for i in 0..4 {
-                let d: [f32; 8] = bytemuck::cast(simd.avx._mm256_permute2f128_ps::<0x20>(c[i], c[i + 4]));
-                let e: [f32; 8] = bytemuck::cast(simd.avx._mm256_permute2f128_ps::<0x31>(c[i], c[i + 4]));
-                store(&d, out, at(i), squares);
-                store(&e, out, at(i + 4), squares);
+                columns[i] = bytemuck::cast(simd.avx._mm256_permute2f128_ps::<0x20>(c[i], c[i + 4]));
+                columns[i + 4] = bytemuck::cast(simd.avx._mm256_permute2f128_ps::<0x31>(c[i], c[i + 4]));
+            }
+            for (i, column) in columns.iter().enumerate() {
+                store(column, out, at(i), squares);
             }
             return;
         }
@@ -134,11 +136,13 @@ impl Transpose for f64 {
                 simd.avx._mm256_unpacklo_pd(a[2], a[3]),
                 simd.avx._mm256_unpackhi_pd(a[2], a[3]),
             ];
+            let mut columns = [[0.0; 4]; 4];
             for i in 0..2 {
-                let d: [f64; 4] = bytemuck::cast(simd.avx._mm256_permute2f128_pd::<0x20>(b[i], b[i + 2]));
-                let e: [f64; 4] = bytemuck::cast(simd.avx._mm256_permute2f128_pd::<0x31>(b[i], b[i + 2]));
-                store(&d, out, at(i), squares);
-                store(&e, out, at(i + 2), squares);
+                columns[i] = bytemuck::cast(simd.avx._mm256_permute2f128_pd::<0x20>(b[i], b[i + 2]));
+                columns[i + 2] = bytemuck::cast(simd.avx._mm256_permute2f128_pd::<0x31>(b[i], b[i + 2]));
+            }
+            for (i, column) in columns.iter().enumerate() {
+                store(column, out, at(i), squares);
             }
             return;
         }
