@@ -10,6 +10,7 @@ use crate::data::Samples;
 use crate::error::{Error, Result};
 use crate::linalg::{Matrix, leading_eigen, mode_contraction, sides_around};
 use crate::model::{LowRank, ranks_for};
+use crate::pass::pack::PACKING;
 
 /// Up to this size a symmetric matrix is decomposed whole.
 const DENSE_LIMIT: usize = 16_384;
@@ -19,9 +20,6 @@ const WHOLE_LIMIT: usize = 1024;
 
 /// How many alternations a fit is expected to take, at most.
 const EXPECTED_ALTERNATIONS: usize = 8;
-
-/// Packing a sample costs about as much as so many multiply-adds per element.
-const PACKING: usize = 20;
 
 /// Up to so many bytes samples are fetched from elsewhere, all of them.
 const FETCH_LIMIT: usize = 64 << 20;

@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
-use super::contract::{FIBRES, From, Loading, Place, add_inner_products, contract_fibres, contract_mode};
+use super::contract::{
+    From, Loading, Place, add_inner_products, contract_fibres, contract_mode, has_room_for_pairs,
+};
 use super::pack::{Fetch, Packed, Panel, Piece};
 use super::plan::Plan;
 use super::simd::Real;
@@ -159,7 +161,6 @@ impl<T: Real> Block<T> {
         let out = T::vectors_mut::<S>(&mut self.stages[0]);
         let lines = fetch.as_ref().map_or(0, Fetch::lines);
         let share = lines.div_ceil(panel.pieces.len() * slots.len().max(1));
-        let pairs = S::REGISTER_COUNT >= 16 * FIBRES;
         for group in panel.groups() {
             let (first, last) = (&group[0], &group[group.len() - 1]);
             let rows = first.row..last.row + last.range.len();
@@ -190,7 +191,7 @@ impl<T: Real> Block<T> {
                     };
                     let stride = step.after * vectors;
                     match rest.split_first() {
-                        Some((second, rest)) if second.range == range && pairs => {
+                        Some((second, rest)) if second.range == range && has_room_for_pairs::<S>() => {
                             let fibres = [place(piece, slot), place(second, slot)];
                             contract_fibres(simd, loading, fibres, x, vectors, out, stride, vectors);
                             pieces = rest;

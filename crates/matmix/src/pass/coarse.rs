@@ -17,8 +17,8 @@
 use pulp::Simd;
 
 use super::block::{Block, Origin, Picked};
-use super::contract::contract_mode;
-use super::pack::{Fetch, Packed, Panel};
+use super::contract::contract_steps;
+use super::pack::{Fetch, PACKING, Packed, Panel};
 use super::plan::{Plan, Step, steps};
 use super::simd::Real;
 use crate::linalg::{Matrix, add_rows_gram, leading_eigen, project};
@@ -30,9 +30,6 @@ const HOPELESS: f64 = 45.0;
 /// The elements of a compressed sample are this fraction of those of a sample: on digits a ninth leaves 2 components
 /// out of 30 (1.1 are not negligible), a sixteenth 3, a quarter 1.4.
 const COMPRESSION: f64 = 9.0;
-
-/// Packing a sample once more costs about as much as so many multiply-adds per element.
-const PACKING: f64 = 20.0;
 
 /// Bounds that leave more than this share of the components are not worth their cost.
 const USEFUL: f64 = 0.6;
@@ -76,7 +73,7 @@ impl<T: Real> Coarse<T> {
         let components = model.n_components() as f64;
         let whole = components * cost(shape, &steps(shape, rank, 0), true);
         let cheap = components * cost(&sides, &steps(&sides, rank, 0), true);
-        let once = cost(shape, &compress, false) + PACKING * model.sample_len() as f64;
+        let once = cost(shape, &compress, false) + (PACKING * model.sample_len()) as f64;
         if once + cheap > 0.5 * whole {
             return None;
         }
@@ -126,15 +123,11 @@ impl<T: Real> Bounds<T> {
         let lanes = self.packed.lanes;
         self.packed.fill(simd, &coarse.panel, picked.chunk, picked.of, picked.scale, reference);
         let mut fetch = Fetch::new(picked.chunk, reference.len(), &coarse.panel, picked.next);
-        let share = fetch.lines().div_ceil(coarse.compress.len() + 1);
+        let share = fetch.lines().div_ceil(2);
         fetch.advance(share);
-        for (t, step) in coarse.compress.iter().enumerate() {
-            let (done, rest) = self.stages.split_at_mut(t);
-            let from = done.last().unwrap_or(&self.packed.x);
-            let sides = (step.before, step.n, step.after);
-            contract_mode(simd, from, sides, &coarse.bases[step.mode], step.cols, lanes, &mut rest[0]);
-            fetch.advance(share);
-        }
+        let (steps, stages) = (&coarse.compress, &mut self.stages);
+        contract_steps(simd, &self.packed.x, steps, &coarse.bases, lanes, stages);
+        fetch.advance(share);
         let x = self.stages.last().map_or(&[][..], Vec::as_slice);
         self.norms.fill(0.0);
         for row in x.chunks_exact(lanes) {

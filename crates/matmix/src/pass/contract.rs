@@ -11,6 +11,7 @@
 
 use pulp::{Simd, WithSimd};
 
+use super::plan::Step;
 use super::simd::Real;
 
 /// Columns of the loading matrix per tile.
@@ -21,6 +22,12 @@ const TILE_VECTORS: usize = 2;
 
 /// Fibres per tile where there are registers for them.
 pub(crate) const FIBRES: usize = 2;
+
+/// Whether the machine has registers for that many.
+#[inline(always)]
+pub(crate) fn has_room_for_pairs<S: Simd>() -> bool {
+    S::REGISTER_COUNT >= 16 * FIBRES
+}
 
 /// What a contraction begins with.
 #[derive(Clone, Copy)]
@@ -196,6 +203,24 @@ pub(crate) fn contract_mode<T: Real, S: Simd>(
     simd.vectorize(ContractMode { x, sides, u, cols, lanes, out });
 }
 
+/// Contracts one mode of `x` after the other, each step into its stage.
+#[inline(always)]
+pub(crate) fn contract_steps<T: Real, S: Simd>(
+    simd: S,
+    x: &Vec<T>,
+    steps: &[Step],
+    loadings: &[Vec<T>],
+    lanes: usize,
+    stages: &mut [Vec<T>],
+) {
+    for (t, step) in steps.iter().enumerate() {
+        let (done, rest) = stages.split_at_mut(t);
+        let from = done.last().unwrap_or(x);
+        let sides = (step.before, step.n, step.after);
+        contract_mode(simd, from, sides, &loadings[step.mode], step.cols, lanes, &mut rest[0]);
+    }
+}
+
 struct ContractMode<'a, T> {
     x: &'a [T],
     sides: (usize, usize, usize),
@@ -222,7 +247,7 @@ impl<T: Real> WithSimd for ContractMode<'_, T> {
         };
         for o in 0..before {
             let mut m = 0;
-            while m + FIBRES <= after && FIBRES <= S::REGISTER_COUNT / 16 {
+            while m + FIBRES <= after && has_room_for_pairs::<S>() {
                 let fibres = [place(o, m), place(o, m + 1)];
                 let stride = after * vectors;
                 contract_fibres(simd, loading, fibres, x, stride, out, stride, vectors);

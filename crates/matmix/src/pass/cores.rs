@@ -4,7 +4,7 @@ use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::chunks;
-use super::contract::contract_mode;
+use super::contract::{contract_mode, contract_steps};
 use super::pack::{PackedWhole, lanes};
 use super::plan::{Step, cheapest_last, steps};
 use super::simd::{Path, Real};
@@ -190,12 +190,7 @@ impl<T: Real> CoreBlock<T> {
     #[inline(always)]
     fn expand<S: Simd>(&mut self, simd: S, plan: &CorePlan<T>) {
         let lanes = self.packed.lanes;
-        for (t, step) in plan.up.iter().enumerate() {
-            let (done, rest) = self.expanded.split_at_mut(t);
-            let from = done.last().unwrap_or(&self.cores);
-            let sides = (step.before, step.n, step.after);
-            contract_mode(simd, from, sides, &plan.transposed[step.mode], step.cols, lanes, &mut rest[0]);
-        }
+        contract_steps(simd, &self.cores, &plan.up, &plan.transposed, lanes, &mut self.expanded);
     }
 }
 

@@ -29,6 +29,9 @@ const GROUP_ROWS: usize = 128;
 /// Elements packed at a time, so that the rows written stay in the first-level cache.
 const PACK_ELEMENTS: usize = 64;
 
+/// Packing a sample costs about as much as so many multiply-adds per element.
+pub(crate) const PACKING: usize = 20;
+
 /// The number of samples per block.
 pub(crate) fn lanes<T: Real>() -> usize {
     ROW_VECTORS * T::LANES

@@ -3,7 +3,7 @@
 use pulp::{Simd, WithSimd};
 
 use super::chunks;
-use super::contract::{contract_mode, multiply, total};
+use super::contract::{contract_steps, multiply, total};
 use super::pack::PackedWhole;
 use super::plan::{Step, steps};
 use super::simd::{Path, Real};
@@ -191,12 +191,7 @@ impl<T: Real> WithSimd for Scatter<'_, T> {
                     packed.x_mut().iter_mut().skip(lane).step_by(lanes).for_each(|x| *x *= root);
                 }
             }
-            for (t, step) in plan.steps.iter().enumerate() {
-                let (done, rest) = stages.split_at_mut(t);
-                let from = done.last().unwrap_or(packed.x());
-                let sides = (step.before, step.n, step.after);
-                contract_mode(simd, from, sides, &plan.loadings[step.mode], step.cols, lanes, &mut rest[0]);
-            }
+            contract_steps(simd, packed.x(), &plan.steps, &plan.loadings, lanes, stages);
             let z = stages.last().unwrap_or(packed.x());
             if n <= SMALL {
                 multiply(simd, z, z, (before, n, n, after * lanes), T::vectors_mut::<S>(sums));
