@@ -22,6 +22,8 @@ pub struct Density {
     /// (s_j + 2σ²) / (s_j + σ²)²: what Y_j² takes off the squared reconstruction error.
     pub(crate) explained: Vec<f64>,
     noise_variance: f64,
+    /// 1 / σ².
+    noise_precision: f64,
     constant: f64,
 }
 
@@ -37,6 +39,7 @@ impl Density {
             precision: s.iter().map(|s| 1.0 / (s + noise)).collect(),
             explained: s.iter().map(|s| (s + 2.0 * noise) / ((s + noise) * (s + noise))).collect(),
             noise_variance: noise,
+            noise_precision: 1.0 / noise,
             constant: -0.5 * (size * (2.0 * std::f64::consts::PI).ln() + log_determinant),
         }
     }
@@ -49,7 +52,7 @@ impl Density {
     /// ln p(X|k) from ‖X − M‖² and Σ Y_j²/(s_j + σ²).
     #[inline(always)]
     pub(crate) fn log_density(&self, squared_distance: f64, explained: f64) -> f64 {
-        self.constant - 0.5 * not_negative(squared_distance - explained) / self.noise_variance
+        self.constant - 0.5 * not_negative(squared_distance - explained) * self.noise_precision
     }
 
     /// Q = Y ⊘ (s + σ²): the posterior mean of the core from Y = (X − M) ×_1 U^(1)ᵀ … ×_D U^(D)ᵀ.

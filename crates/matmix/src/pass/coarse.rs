@@ -16,165 +16,150 @@
 
 use pulp::Simd;
 
-use super::block::{Block, Origin, Picked};
-use super::contract::contract_steps;
-use super::pack::{Fetch, PACKING, Packed, Panel};
+use super::densities::Densities;
 use super::plan::{Plan, Step, steps};
 use super::simd::Real;
+use super::stack::{Stack, Stacked};
 use crate::linalg::{Matrix, add_rows_gram, leading_eigen, project};
-use crate::model::{Component, Mixture};
+use crate::model::{Component, Density, Mixture};
 
 /// e^−45 is far below what double precision can add to 1, with room for the rounding of the bounds.
 const HOPELESS: f64 = 45.0;
 
-/// The elements of a compressed sample are this fraction of those of a sample: on digits a ninth leaves 2 components
-/// out of 30 (1.1 are not negligible), a sixteenth 3, a quarter 1.4.
-const COMPRESSION: f64 = 9.0;
+/// The elements of a compressed sample are one of these fractions of those of a sample. The smaller they are the less the
+/// bounds cost and the more components they leave: on digits a sixteenth leaves 3 out of 30, a ninth 2, a quarter 1.4 (and
+/// 1.1 are not negligible).
+const COMPRESSIONS: [f64; 3] = [16.0, 9.0, 5.0];
 
-/// Bounds that leave more than this share of the components are not worth their cost.
-const USEFUL: f64 = 0.6;
+/// Pairs of components from which it is guessed how many are left.
+const PAIRS: usize = 12;
+
+/// A component that is evaluated alone costs more than its share of all.
+const ALONE: f64 = 2.0;
+
+/// Bounds are not tried if they are expected to leave more than this share of the work.
+const WORTH: f64 = 0.6;
+
+/// Bounds that leave more than this share of the components of the first samples are given up.
+const USEFUL: f64 = 0.2;
 
 /// Cheap bounds for all components of a model.
 pub(crate) struct Coarse<T> {
-    /// How samples are packed and compressed: W per mode.
-    panel: Panel,
-    compress: Vec<Step>,
-    bases: Vec<Vec<T>>,
+    /// W: one component of its own, whose core is the compressed sample.
+    compress: Stacked<T>,
     /// The compressed model.
     plan: Plan<T>,
+    stacked: Stacked<T>,
     /// ln π_k plus what turns the compressed density into the bound.
     constants: Vec<f64>,
 }
 
 /// What a thread needs for it.
 pub(crate) struct Bounds<T> {
-    packed: Packed<T>,
-    stages: Vec<Vec<T>>,
-    block: Block<T>,
-    norms: Vec<f64>,
+    compressed: Stack<T>,
+    stack: Stack<T>,
     all: Vec<usize>,
-    /// The bound on ln π_k p(X|k), `[sample of the chunk][component]`.
+    /// The bound on ln π_k p(X|k), `[sample of the block][component]`.
     values: Vec<f64>,
-    /// The component with the largest bound, per sample of the chunk.
-    likely: Vec<u32>,
 }
 
 impl<T: Real> Coarse<T> {
     /// Bounds for this model, if they can be expected to cost much less than what they save.
-    pub(crate) fn new(model: &Mixture, reference: &[f64]) -> Option<Self> {
+    pub(crate) fn new(model: &Mixture, reference: &[T]) -> Option<Self> {
         let (shape, rank) = (model.shape(), model.rank());
-        let factor = COMPRESSION.powf(1.0 / shape.len() as f64);
-        let sides: Vec<usize> = shape
-            .iter()
-            .zip(rank)
-            .map(|(&p, &r)| ((p as f64 / factor).ceil() as usize).max(r).min(p))
-            .collect();
-        let compress = steps(shape, &sides, 0);
         let components = model.n_components() as f64;
         let whole = components * cost(shape, &steps(shape, rank, 0), true);
-        let cheap = components * cost(&sides, &steps(&sides, rank, 0), true);
-        let once = cost(shape, &compress, false) + (PACKING * model.sample_len()) as f64;
-        if once + cheap > 0.5 * whole {
-            return None;
-        }
-        let bases = bases(model, reference, &sides)?;
+        // What the bounds themselves cost, smallest first.
+        let mut candidates: Vec<(Vec<usize>, f64)> = COMPRESSIONS
+            .iter()
+            .map(|compression| {
+                let factor = compression.powf(1.0 / shape.len() as f64);
+                let side = |(&p, &r): (&usize, &usize)| ((p as f64 / factor).ceil() as usize).max(r).min(p);
+                let sides: Vec<usize> = shape.iter().zip(rank).map(side).collect();
+                let mut once = steps(shape, &sides, 0);
+                // The lanes of the first step are there, whether they are used or not.
+                once[0].cols = once[0].cols.next_multiple_of(T::LANES);
+                let once = cost(shape, &once, false);
+                let each = components * cost(&sides, &steps(&sides, rank, 0), true);
+                (sides, once + each)
+            })
+            .filter(|(_, bounds)| *bounds < WORTH * whole)
+            .collect();
+        let (largest, _) = candidates.last()?;
+        // The bounds see the samples less the rounded reference, as the plan does.
+        let rounded: Vec<f64> = reference.iter().map(|g| g.to_f64()).collect();
+        let bases = bases(model, &rounded, largest)?;
+        candidates.retain_mut(|(sides, bounds)| {
+            let left = expected_to_be_left(model, &rounded, &narrowed(&bases, sides));
+            *bounds += ALONE * left.max(1.0 / components) * whole;
+            *bounds < WORTH * whole
+        });
+        let (sides, _) = candidates.into_iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
+        let bases = narrowed(&bases, &sides);
         let parts: Option<Vec<Component>> =
-            model.components().iter().map(|c| compressed(c, shape, &sides, reference, &bases)).collect();
+            model.components().iter().map(|c| compressed(c, shape, &rounded, &bases)).collect();
         let small = Mixture::new(&sides, model.weights().to_vec(), parts?).ok()?;
-        let plan = Plan::new(&small, 0);
+        let plan = Plan::around(&small, 0, &vec![0.0; small.sample_len()]);
         let constants = model
             .weights()
             .iter()
             .zip(model.components())
             .zip(&plan.components)
             .map(|((weight, component), small)| {
-                weight.ln() + crate::model::Density::new(component).peak() - small.density.peak()
+                weight.ln() + Density::new(component).peak() - small.density.peak()
             })
             .collect();
-        let bases = bases.iter().map(|w| w.as_slice().iter().map(|&x| T::from_f64(x)).collect()).collect();
-        Some(Self { panel: Panel::whole(model.sample_len()), compress, bases, plan, constants })
+        let compress = Component::new(shape, rounded.clone(), bases, 1.0).ok()?;
+        let compress = Mixture::new(shape, vec![1.0], vec![compress]).ok()?;
+        let compress = Stacked::new(&Plan::around(&compress, 0, &rounded));
+        Some(Self { compress, stacked: Stacked::new(&plan), plan, constants })
     }
 
     pub(crate) fn scratch(&self) -> Bounds<T> {
-        let packed = Packed::new([&self.panel]);
-        let lanes = packed.lanes;
-        Bounds {
-            stages: self.compress.iter().map(|s| vec![T::from_f64(0.0); s.out_len() * lanes]).collect(),
-            packed,
-            block: Block::new(&self.plan),
-            norms: vec![0.0; lanes],
-            all: (0..self.plan.components.len()).collect(),
-            values: Vec::new(),
-            likely: Vec::new(),
-        }
+        let k = self.plan.components.len();
+        let compressed = Stack::new(&self.compress, 1);
+        let stack = Stack::with_samples(&self.stacked, k, compressed.densities.lanes);
+        Bounds { compressed, stack, all: (0..k).collect(), values: Vec::new() }
     }
 }
 
 impl<T: Real> Bounds<T> {
-    /// Forgets the chunk before.
-    pub(crate) fn clear(&mut self) {
+    /// Bounds for the samples `x` of a block, less the reference.
+    #[inline(always)]
+    pub(crate) fn find<S: Simd>(&mut self, simd: S, coarse: &Coarse<T>, x: &[T], count: usize) {
+        self.compressed.contract(simd, &coarse.compress, x, 0..count);
+        self.stack.take_cores(&self.compressed, &coarse.compress, count);
+        self.stack.evaluate(simd, &coarse.plan, &coarse.stacked, &self.all, count, None);
+        let densities = &self.stack.densities;
         self.values.clear();
-        self.likely.clear();
-    }
-
-    /// Bounds for the next samples of the chunk, which must come in order.
-    #[inline(always)]
-    pub(crate) fn add<S: Simd>(&mut self, simd: S, coarse: &Coarse<T>, reference: &[T], picked: Picked<'_>) {
-        let lanes = self.packed.lanes;
-        self.packed.fill(simd, &coarse.panel, picked.chunk, picked.of, picked.scale, reference);
-        let mut fetch = Fetch::new(picked.chunk, reference.len(), &coarse.panel, picked.next);
-        let share = fetch.lines().div_ceil(2);
-        fetch.advance(share);
-        let (steps, stages) = (&coarse.compress, &mut self.stages);
-        contract_steps(simd, &self.packed.x, steps, &coarse.bases, lanes, stages);
-        fetch.advance(share);
-        let x = self.stages.last().map_or(&[][..], Vec::as_slice);
-        self.norms.fill(0.0);
-        for row in x.chunks_exact(lanes) {
-            for lane in 0..lanes {
-                let value = row[lane].to_f64();
-                self.norms[lane] += value * value;
+        for lane in 0..count {
+            for k in 0..self.all.len() {
+                self.values.push(densities.log_density[k * densities.lanes + lane] + coarse.constants[k]);
             }
         }
-        let origin = Origin::Lanes { x, norms: &self.norms };
-        self.block.evaluate(simd, &coarse.plan, origin, &self.all, 0);
-        let k = self.all.len();
-        for lane in 0..picked.of.len() {
-            let (mut best, mut largest) = (0, f64::NEG_INFINITY);
-            for c in 0..k {
-                let bound = self.block.log_density[c * lanes + lane] + coarse.constants[c];
-                self.values.push(bound);
-                if bound > largest {
-                    (best, largest) = (c, bound);
-                }
-            }
-            self.likely.push(best as u32);
-        }
     }
 
-    /// The component with the largest bound for a sample of the chunk.
-    pub(crate) fn likely(&self, sample: u32) -> usize {
-        self.likely[sample as usize] as usize
+    /// The bounds on all components for a sample of the block.
+    pub(crate) fn of(&self, lane: usize) -> &[f64] {
+        &self.values[lane * self.all.len()..(lane + 1) * self.all.len()]
     }
 
-    /// Whether component `k` may matter for a sample whose largest density so far is `largest`. Not a number means
-    /// that it has to be looked at.
-    #[inline(always)]
-    pub(crate) fn may_matter(&self, sample: u32, k: usize, largest: f64) -> bool {
-        let bound = self.values[sample as usize * self.all.len() + k];
-        bound >= largest - HOPELESS || bound.is_nan() || largest.is_nan()
+    /// Whether the bounds of the samples of a block, whose densities are all known, would have saved enough.
+    pub(crate) fn are_useful(&self, plan: &Plan<T>, densities: &Densities, count: usize) -> bool {
+        let left = |lane: usize| {
+            let largest = densities.largest(plan, &self.all, lane);
+            self.of(lane).iter().filter(|&&bound| may_matter(bound, largest)).count()
+        };
+        let left: usize = (0..count).map(left).sum();
+        (left as f64) < USEFUL * (count * self.all.len()) as f64
     }
+}
 
-    /// Whether the bounds of these samples, whose densities are all known, would have saved enough.
-    pub(crate) fn are_useful(&self, samples: &[u32], largest: &[f64]) -> bool {
-        let k = self.all.len();
-        let left: usize = samples
-            .iter()
-            .zip(largest)
-            .map(|(&n, &largest)| (0..k).filter(|&c| self.may_matter(n, c, largest)).count())
-            .sum();
-        (left as f64) < USEFUL * (samples.len() * k) as f64
-    }
+/// Whether a component with this bound may matter for a sample whose largest density so far is `largest`. Not a number
+/// means that it has to be looked at.
+#[inline(always)]
+pub(crate) fn may_matter(bound: f64, largest: f64) -> bool {
+    bound >= largest - HOPELESS || bound.is_nan() || largest.is_nan()
 }
 
 /// Multiply-adds per sample of a contraction, with those of the distance to the mean if it is needed.
@@ -212,16 +197,45 @@ fn bases(model: &Mixture, reference: &[f64], sides: &[usize]) -> Option<Vec<Matr
         .collect()
 }
 
+/// The leading columns of each basis.
+fn narrowed(bases: &[Matrix], sides: &[usize]) -> Vec<Matrix> {
+    bases.iter().zip(sides).map(|(w, &s)| Matrix::from_fn(w.rows(), s, |i, j| w[(i, j)])).collect()
+}
+
+/// The share of the components that the bounds of samples compressed by these bases can be expected to leave: a sample of
+/// one component lies √P standard deviations from its mean, and what another component's bound sees of it is the
+/// distance of the compressed means beside the compressed deviation.
+fn expected_to_be_left(model: &Mixture, reference: &[f64], bases: &[Matrix]) -> f64 {
+    let (count, size) = (model.n_components(), model.sample_len() as f64);
+    let sides: Vec<usize> = bases.iter().map(Matrix::cols).collect();
+    let dimensions: usize = sides.iter().product();
+    let peak = |k: usize| model.weights()[k].ln() + Density::new(&model.components()[k]).peak();
+    let small = |k: usize| compressed(&model.components()[k], model.shape(), reference, bases);
+    let pairs = PAIRS.min(count);
+    let left = (0..pairs).filter(|pair| {
+        let (one, other) = (pair * count / pairs, (pair * count / pairs + 1 + pair) % count);
+        let (Some(from), Some(to)) = (small(one), small(other)) else { return true };
+        let offset: Vec<f64> = from.mean().iter().zip(to.mean()).map(|(a, b)| a - b).collect();
+        let y = project(&offset, &sides, to.loadings(), None);
+        let density = Density::new(&to);
+        let explained: f64 = y.iter().zip(&density.precision).map(|(y, p)| y * y * p).sum();
+        let distance: f64 = offset.iter().map(|x| x * x).sum();
+        let seen = density.peak() - density.log_density(distance, explained) + 0.5 * dimensions as f64;
+        one != other && peak(other) - seen >= peak(one) - 0.5 * size - HOPELESS
+    });
+    left.count() as f64 / pairs as f64
+}
+
 /// A component of compressed samples.
 fn compressed(
     component: &Component,
     shape: &[usize],
-    sides: &[usize],
     reference: &[f64],
     bases: &[Matrix],
 ) -> Option<Component> {
+    let sides: Vec<usize> = bases.iter().map(Matrix::cols).collect();
     let mean: Vec<f64> = component.mean().iter().zip(reference).map(|(m, g)| m - g).collect();
     let mean = project(&mean, shape, bases, None);
     let loadings = component.loadings().iter().zip(bases).map(|(u, w)| w.transpose_times(u)).collect();
-    Component::new(sides, mean, loadings, component.noise_variance()).ok()
+    Component::new(&sides, mean, loadings, component.noise_variance()).ok()
 }

@@ -11,6 +11,7 @@
 
 use pulp::{Simd, WithSimd};
 
+use super::aligned::Aligned;
 use super::plan::Step;
 use super::simd::Real;
 
@@ -207,15 +208,15 @@ pub(crate) fn contract_mode<T: Real, S: Simd>(
 #[inline(always)]
 pub(crate) fn contract_steps<T: Real, S: Simd>(
     simd: S,
-    x: &Vec<T>,
+    x: &[T],
     steps: &[Step],
     loadings: &[Vec<T>],
     lanes: usize,
-    stages: &mut [Vec<T>],
+    stages: &mut [Aligned<T>],
 ) {
     for (t, step) in steps.iter().enumerate() {
         let (done, rest) = stages.split_at_mut(t);
-        let from = done.last().unwrap_or(x);
+        let from = done.last().map_or(x, |stage| stage);
         let sides = (step.before, step.n, step.after);
         contract_mode(simd, from, sides, &loadings[step.mode], step.cols, lanes, &mut rest[0]);
     }

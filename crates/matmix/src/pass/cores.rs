@@ -3,6 +3,7 @@
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
+use super::aligned::Aligned;
 use super::chunks;
 use super::contract::{contract_mode, contract_steps};
 use super::pack::{PackedWhole, lanes};
@@ -151,17 +152,17 @@ impl<T: Real> CorePlan<T> {
 struct CoreBlock<T> {
     packed: PackedWhole<T>,
     /// What comes out of each step down but the last.
-    partial: Vec<Vec<T>>,
-    cores: Vec<T>,
+    partial: Vec<Aligned<T>>,
+    cores: Aligned<T>,
     /// What comes out of each step up.
-    expanded: Vec<Vec<T>>,
+    expanded: Vec<Aligned<T>>,
 }
 
 impl<T: Real> CoreBlock<T> {
     fn new(plan: &CorePlan<T>) -> Self {
         let packed = PackedWhole::new(plan.reference.len());
-        let zeros = |len: usize| vec![T::from_f64(0.0); len * packed.lanes];
-        let mut partial: Vec<Vec<T>> = plan.down.iter().map(|s| zeros(s.out_len())).collect();
+        let zeros = |len: usize| Aligned::new(T::from_f64(0.0), len * packed.lanes);
+        let mut partial: Vec<Aligned<T>> = plan.down.iter().map(|s| zeros(s.out_len())).collect();
         let cores = partial.pop().unwrap_or_else(|| zeros(plan.reference.len()));
         let expanded = plan.up.iter().map(|s| zeros(s.out_len())).collect();
         Self { packed, partial, cores, expanded }
@@ -177,7 +178,7 @@ impl<T: Real> CoreBlock<T> {
         let lanes = self.packed.lanes;
         for (t, step) in plan.down.iter().enumerate() {
             let (done, rest) = self.partial.split_at_mut(t);
-            let from = done.last().unwrap_or(self.packed.x());
+            let from = done.last().map_or(self.packed.x(), |x| x);
             let to = rest.first_mut().unwrap_or(&mut self.cores);
             let sides = (step.before, step.n, step.after);
             contract_mode(simd, from, sides, &plan.loadings[step.mode], step.cols, lanes, to);

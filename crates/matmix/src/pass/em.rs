@@ -2,12 +2,15 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::block::{Block, Origin, Picked};
+use super::aligned::Aligned;
+use super::block::{Block, Picked};
 use super::chunks;
 use super::coarse::{Bounds, Coarse};
+use super::densities::Densities;
 use super::plan::{Plan, Precision};
 use super::products::Products;
 use super::simd::{Path, Real};
+use super::stack::{Stack, StackProducts, Stacked};
 use super::statistics::Statistics;
 use crate::data::{Chunk, Samples};
 use crate::error::{Error, Result};
@@ -19,6 +22,21 @@ const NEGLIGIBLE: f64 = 1e-12;
 /// e^CUTOFF is far below what a double can add to 1, and exponentials are not free.
 const CUTOFF: f64 = -60.0;
 
+/// How a pass goes about its work; the results are the same up to rounding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Whatever is fastest, without components that are hopeless for a sample.
+    Best,
+    /// The fastest way to evaluate all densities.
+    AllDensities,
+    /// All densities, samples side by side.
+    #[cfg(test)]
+    SamplesAbreast,
+    /// All densities, components side by side.
+    #[cfg(test)]
+    ComponentsAbreast,
+}
+
 /// One pass of `model` over all samples, with the sums that update `mode`.
 pub(crate) fn em_pass(
     model: &Mixture,
@@ -27,17 +45,17 @@ pub(crate) fn em_pass(
     precision: Precision,
     path: Path,
 ) -> Result<Statistics> {
-    em_pass_over(model, samples, mode, precision, path, true)
+    em_pass_by(model, samples, mode, precision, path, Way::Best)
 }
 
-/// The same, with or without skipping hopeless components.
-pub(crate) fn em_pass_over(
+/// The same in a given way.
+pub(crate) fn em_pass_by(
     model: &Mixture,
     samples: &Samples<'_>,
     mode: usize,
     precision: Precision,
     path: Path,
-    skipping: bool,
+    way: Way,
 ) -> Result<Statistics> {
     if samples.shape() != model.shape() {
         return Err(Error::ShapeMismatch {
@@ -46,9 +64,9 @@ pub(crate) fn em_pass_over(
         });
     }
     if precision.is_double(samples.element(), model) {
-        run::<f64>(model, samples, mode, path, skipping)
+        run::<f64>(model, samples, mode, path, way)
     } else {
-        run::<f32>(model, samples, mode, path, skipping)
+        run::<f32>(model, samples, mode, path, way)
     }
 }
 
@@ -57,25 +75,17 @@ fn run<T: Real>(
     samples: &Samples<'_>,
     mode: usize,
     path: Path,
-    skipping: bool,
+    way: Way,
 ) -> Result<Statistics> {
-    let (plan, coarse) =
-        if skipping { Plan::<T>::with_bounds(model, mode) } else { (Plan::new(model, mode), None) };
+    let setup = Setup::<T>::new(model, mode, way);
     chunks::sum(
         samples,
         Statistics::bytes(model),
-        || Scratch::new(&plan, coarse.as_ref()),
+        || Scratch::new(&setup),
         |scratch, range, chunk| {
             let mut sums = Statistics::zero(model, mode);
-            path.run(Accumulate {
-                plan: &plan,
-                coarse: coarse.as_ref(),
-                samples,
-                chunk,
-                first: range.start,
-                scratch,
-                sums: &mut sums,
-            });
+            let first = range.start;
+            path.run(Accumulate { setup: &setup, samples, chunk, first, scratch, sums: &mut sums });
             if sums.is_finite() {
                 return Ok(sums);
             }
@@ -96,12 +106,12 @@ fn in_double(
     chunk: Chunk<'_>,
     first: usize,
 ) -> Result<Statistics> {
-    let plan = Plan::<f64>::new(model, mode);
-    let mut scratch = Scratch::new(&plan, None);
+    let setup = Setup::<f64>::new(model, mode, Way::AllDensities);
+    let mut scratch = Scratch::new(&setup);
     let mut run = |chunk: Chunk<'_>, first: usize| {
         let mut sums = Statistics::zero(model, mode);
         let scratch = &mut scratch;
-        path.run(Accumulate { plan: &plan, coarse: None, samples, chunk, first, scratch, sums: &mut sums });
+        path.run(Accumulate { setup: &setup, samples, chunk, first, scratch, sums: &mut sums });
         sums
     };
     let sums = run(chunk, first);
@@ -114,45 +124,76 @@ fn in_double(
     Err(Error::Overflow { sample })
 }
 
+/// A model made ready for a pass.
+struct Setup<T> {
+    plan: Plan<T>,
+    /// Its components side by side, where that is faster than samples side by side.
+    stacked: Option<Stacked<T>>,
+    /// What tells hopeless components, where that is worth it.
+    coarse: Option<Coarse<T>>,
+}
+
+impl<T: Real> Setup<T> {
+    fn new(model: &Mixture, mode: usize, way: Way) -> Self {
+        let plan = Plan::new(model, mode);
+        let coarse = if way == Way::Best { Coarse::new(model, &plan.reference) } else { None };
+        let stacked = match way {
+            Way::Best if coarse.is_some() => true,
+            Way::Best | Way::AllDensities => Stacked::is_faster(&plan),
+            #[cfg(test)]
+            Way::SamplesAbreast => false,
+            #[cfg(test)]
+            Way::ComponentsAbreast => true,
+        };
+        Self { stacked: stacked.then(|| Stacked::new(&plan)), plan, coarse }
+    }
+}
+
 /// What a thread reuses from chunk to chunk.
 struct Scratch<T> {
-    block: Block<T>,
-    /// Which components need not be looked at, where finding out is worth it.
-    bounds: Option<Bounds<T>>,
-    /// Σ γ (X − G) per component: one chunk in the working precision, the sum of chunks in double.
-    means: Vec<T>,
-    /// A, H and S likewise.
-    products: Products<T>,
-    /// Whether a component has been given anything in this chunk.
-    touched: Vec<bool>,
-    /// γ of one sample, per slot.
-    gamma: Vec<f64>,
-    /// γ times the weight of the sample, zero where it is negligible, `[slot][lane]`.
-    shares: Vec<T>,
-    /// The largest ln π_k p(X|k) so far, per lane.
-    largest: Vec<f64>,
+    kernel: Kernel<T>,
+    shares: Shares<T>,
+}
+
+/// The two ways to evaluate and sum up.
+enum Kernel<T> {
+    SamplesAbreast {
+        block: Block<T>,
+        products: Products<T>,
+        /// γ times the weight of the sample, zero where it is negligible, `[component][lane]`.
+        gamma: Vec<T>,
+    },
+    ComponentsAbreast {
+        stack: Stack<T>,
+        products: StackProducts<T>,
+        bounds: Option<Bounds<T>>,
+    },
 }
 
 impl<T: Real> Scratch<T> {
-    fn new(plan: &Plan<T>, coarse: Option<&Coarse<T>>) -> Self {
+    fn new(setup: &Setup<T>) -> Self {
+        let Setup { plan, stacked, coarse } = setup;
         let k = plan.components.len();
-        let block = Block::new(plan);
-        Self {
-            means: vec![T::from_f64(0.0); k * plan.sample_len],
-            products: Products::new(plan, block.lanes),
-            touched: vec![false; k],
-            gamma: vec![0.0; k],
-            shares: vec![T::from_f64(0.0); k * block.lanes],
-            largest: vec![0.0; block.lanes],
-            bounds: coarse.map(Coarse::scratch),
-            block,
-        }
+        let kernel = match stacked {
+            Some(stacked) => {
+                let stack = Stack::new(stacked, k);
+                let products = StackProducts::new(plan, stacked);
+                let bounds = coarse.as_ref().map(Coarse::scratch);
+                Kernel::ComponentsAbreast { stack, products, bounds }
+            }
+            None => {
+                let block = Block::new(plan);
+                let lanes = block.densities.lanes;
+                let gamma = vec![T::from_f64(0.0); k * lanes];
+                Kernel::SamplesAbreast { products: Products::new(plan, lanes), gamma, block }
+            }
+        };
+        Self { kernel, shares: Shares::new(plan) }
     }
 }
 
 struct Accumulate<'a, T> {
-    plan: &'a Plan<T>,
-    coarse: Option<&'a Coarse<T>>,
+    setup: &'a Setup<T>,
     samples: &'a Samples<'a>,
     chunk: Chunk<'a>,
     first: usize,
@@ -165,129 +206,208 @@ impl<T: Real> WithSimd for Accumulate<'_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { plan, coarse, samples, chunk, first, scratch, sums } = self;
-        let size = plan.sample_len;
-        let count = chunk.len() / size;
-        let lanes = scratch.block.lanes;
-        let scale = samples.scale();
-        scratch.touched.fill(false);
-        let mut order: Vec<u32> = (0..count as u32).collect();
-        let all: Vec<usize> = (0..plan.components.len()).collect();
-        let bounded = scratch.find_bounds(simd, plan, coarse, chunk, scale, &all, &mut order);
-        let mut components = all;
-        for start in (0..count).step_by(lanes) {
-            let end = (start + lanes).min(count);
-            let (of, next) = (&order[start..end], &order[end..(end + lanes).min(count)]);
-            let picked = Picked { chunk, scale, of, next };
-            if bounded {
-                scratch.evaluate_some(simd, plan, picked, &mut components);
-            } else {
-                scratch.block.evaluate(simd, plan, Origin::Chunk(picked), &components, 0);
+        let Scratch { kernel, shares } = self.scratch;
+        shares.touched.fill(false);
+        let plan = &self.setup.plan;
+        let work = Work {
+            plan,
+            samples: self.samples,
+            chunk: self.chunk,
+            first: self.first,
+            all: (0..plan.components.len()).collect(),
+        };
+        match (kernel, &self.setup.stacked) {
+            (Kernel::SamplesAbreast { block, products, gamma }, _) => {
+                work.samples_abreast(simd, block, products, gamma, shares, self.sums);
             }
-            sums.evaluated += (components.len() * of.len()) as u64;
-            scratch.shares[..components.len() * lanes].fill(T::from_f64(0.0));
-            for (lane, &n) in of.iter().enumerate() {
-                let sample = first + n as usize;
-                let raw = chunk.slice(n as usize * size..(n as usize + 1) * size);
-                scratch.add_sample(plan, &components, lane, sample, samples.weight(sample), raw, scale, sums);
+            (Kernel::ComponentsAbreast { stack, products, bounds }, Some(stacked)) => {
+                let bounds = self.setup.coarse.as_ref().zip(bounds.as_mut());
+                work.components_abreast(simd, stacked, stack, products, bounds, shares, self.sums);
             }
-            for (slot, &k) in components.iter().enumerate() {
-                let gamma = &scratch.shares[slot * lanes..(slot + 1) * lanes];
-                if gamma.iter().any(|&g| g != T::from_f64(0.0)) {
-                    scratch.products.add(simd, plan, &scratch.block, (slot, k), picked, gamma);
-                }
-            }
+            (Kernel::ComponentsAbreast { .. }, None) => unreachable!("a stack without its plan"),
         }
-        scratch.flush(simd, plan, sums);
+        shares.flush(plan, self.sums);
     }
 }
 
-impl<T: Real> Scratch<T> {
-    /// Bounds on the densities of all samples of a chunk, and an order of the samples in which neighbours are likely to
-    /// belong to the same component. False if the bounds of the first block would not have saved enough.
+/// A chunk of samples to be worked through.
+struct Work<'a, T> {
+    plan: &'a Plan<T>,
+    samples: &'a Samples<'a>,
+    chunk: Chunk<'a>,
+    /// The number of its first sample.
+    first: usize,
+    /// All components.
+    all: Vec<usize>,
+}
+
+impl<T: Real> Work<'_, T> {
+    fn blocks(&self, lanes: usize) -> impl Iterator<Item = Picked<'_>> {
+        let count = self.chunk.len() / self.plan.sample_len;
+        Picked::all(self.chunk, self.samples.scale(), count, lanes)
+    }
+
     #[inline(always)]
-    fn find_bounds<S: Simd>(
-        &mut self,
+    fn samples_abreast<S: Simd>(
+        &self,
         simd: S,
-        plan: &Plan<T>,
-        coarse: Option<&Coarse<T>>,
-        chunk: Chunk<'_>,
-        scale: f64,
-        all: &[usize],
-        order: &mut [u32],
-    ) -> bool {
-        let Some((coarse, bounds)) = coarse.zip(self.bounds.as_mut()) else { return false };
-        let lanes = self.block.lanes;
-        bounds.clear();
-        for start in (0..order.len()).step_by(lanes) {
-            let end = (start + lanes).min(order.len());
-            let (of, next) = (&order[start..end], &order[end..(end + lanes).min(order.len())]);
-            let picked = Picked { chunk, scale, of, next };
-            bounds.add(simd, coarse, &plan.reference, picked);
-            if start == 0 {
-                self.block.evaluate(simd, plan, Origin::Chunk(picked), all, 0);
-                find_largest(&self.block, plan, all, &mut self.largest);
-                if !bounds.are_useful(of, &self.largest) {
-                    return false;
+        block: &mut Block<T>,
+        products: &mut Products<T>,
+        gamma: &mut [T],
+        shares: &mut Shares<T>,
+        sums: &mut Statistics,
+    ) {
+        let (lanes, size) = (block.densities.lanes, self.plan.sample_len);
+        for picked in self.blocks(lanes) {
+            block.evaluate(simd, self.plan, picked);
+            sums.evaluated += (self.all.len() * picked.count) as u64;
+            gamma.fill(T::from_f64(0.0));
+            for (lane, n) in picked.of().enumerate() {
+                let sample = self.first + n;
+                let best =
+                    shares.find(self.plan, &block.densities, &self.all, lane, sample, self.samples, sums);
+                if best.weight > 0.0 {
+                    sums.squared_error += best.weight * block.squared_error(self.plan, best.component, lane);
+                }
+                let raw = self.chunk.slice(n * size..(n + 1) * size);
+                for &(k, share) in &shares.kept {
+                    gamma[k * lanes + lane] = share;
+                    let mean = &mut shares.means[k * size..(k + 1) * size];
+                    add_raw(mean, share, raw, T::from_f64(picked.scale), &self.plan.reference);
+                }
+            }
+            for k in 0..self.all.len() {
+                let gamma = &gamma[k * lanes..(k + 1) * lanes];
+                if gamma.iter().any(|&g| g != T::from_f64(0.0)) {
+                    products.add(simd, self.plan, block, k, picked, gamma);
                 }
             }
         }
-        order.sort_by_key(|&n| bounds.likely(n));
-        true
-    }
-
-    /// Evaluates the components that have the largest bound for some sample of the block, then those that may still
-    /// matter beside them; `components` becomes the list of both.
-    #[inline(always)]
-    fn evaluate_some<S: Simd>(
-        &mut self,
-        simd: S,
-        plan: &Plan<T>,
-        picked: Picked<'_>,
-        components: &mut Vec<usize>,
-    ) {
-        let Some(bounds) = &self.bounds else { unreachable!("bounds were found") };
-        components.clear();
-        components.extend(picked.of.iter().map(|&n| bounds.likely(n)));
-        // The samples are sorted by this.
-        components.dedup();
-        let likely = components.len();
-        self.block.evaluate(simd, plan, Origin::Chunk(picked), components, 0);
-        find_largest(&self.block, plan, components, &mut self.largest);
-        for k in 0..plan.components.len() {
-            let matters = |(&n, &largest): (&u32, &f64)| bounds.may_matter(n, k, largest);
-            if !components[..likely].contains(&k) && picked.of.iter().zip(&self.largest).any(matters) {
-                components.push(k);
+        for (k, to) in sums.components.iter_mut().enumerate() {
+            if shares.touched[k] {
+                products.flush(simd, self.plan, k, to);
             }
         }
-        if components.len() > likely {
-            self.block.evaluate(simd, plan, Origin::Chunk(picked), components, likely);
+    }
+
+    #[inline(always)]
+    fn components_abreast<S: Simd>(
+        &self,
+        simd: S,
+        stacked: &Stacked<T>,
+        stack: &mut Stack<T>,
+        products: &mut StackProducts<T>,
+        mut bounds: Option<(&Coarse<T>, &mut Bounds<T>)>,
+        shares: &mut Shares<T>,
+        sums: &mut Statistics,
+    ) {
+        let (plan, lanes, size) = (self.plan, stack.densities.lanes, self.plan.sample_len);
+        let mut some = Vec::with_capacity(self.all.len());
+        for picked in self.blocks(lanes) {
+            stack.load(simd, stacked, picked, &plan.reference);
+            let count = picked.count;
+            if let Some((coarse, bounds)) = &mut bounds {
+                bounds.find(simd, coarse, stack.x(), count);
+            }
+            // The first block of a chunk is evaluated whole: it tells whether the bounds save anything.
+            let bounded = picked.first > 0 && bounds.is_some();
+            let mut fetch = stacked.fetch(picked, size);
+            if bounded {
+                fetch.advance(fetch.lines());
+            } else {
+                stack.evaluate(simd, plan, stacked, &self.all, count, Some(fetch));
+            }
+            for (lane, n) in picked.of().enumerate() {
+                let components = match &bounds {
+                    Some((_, bounds)) if bounded => {
+                        stack.evaluate_likely(simd, plan, stacked, lane, bounds.of(lane), &mut some);
+                        &some
+                    }
+                    _ => &self.all,
+                };
+                sums.evaluated += components.len() as u64;
+                let sample = self.first + n;
+                let best = shares.find(plan, &stack.densities, components, lane, sample, self.samples, sums);
+                if best.weight > 0.0 {
+                    let place = (best.slot, best.component);
+                    sums.squared_error += best.weight * stack.squared_error(plan, stacked, place, lane);
+                }
+                for &(k, share) in &shares.kept {
+                    add(
+                        &mut shares.means[k * size..(k + 1) * size],
+                        share,
+                        stack.sample(stacked, lane, size),
+                    );
+                    products.add(simd, stacked, stack, lane, k, share);
+                }
+            }
+            if !bounded && bounds.as_ref().is_some_and(|(_, b)| !b.are_useful(plan, &stack.densities, count))
+            {
+                bounds = None;
+            }
+        }
+        for (k, to) in sums.components.iter_mut().enumerate() {
+            if shares.touched[k] {
+                products.flush(simd, k, to);
+            }
+        }
+    }
+}
+
+/// The most probable component of a sample, and the weight of the sample.
+struct Best {
+    slot: usize,
+    component: usize,
+    weight: f64,
+}
+
+/// Which sample belongs to which component, and what follows for all sums but the products.
+struct Shares<T> {
+    /// Σ γ (X − G) per component: one chunk in the working precision, the sum of chunks in double.
+    means: Aligned<T>,
+    /// Whether a component has been given anything in this chunk.
+    touched: Vec<bool>,
+    /// γ of one sample, per slot.
+    gamma: Vec<f64>,
+    /// The components that one sample has a share in that is not negligible, and γ times its weight.
+    kept: Vec<(usize, T)>,
+}
+
+impl<T: Real> Shares<T> {
+    fn new(plan: &Plan<T>) -> Self {
+        let k = plan.components.len();
+        Self {
+            means: Aligned::new(T::from_f64(0.0), k * plan.sample_len),
+            touched: vec![false; k],
+            gamma: vec![0.0; k],
+            kept: Vec::with_capacity(k),
         }
     }
 
-    /// Everything about one sample but the products, which are made for all samples of a block together.
+    /// The responsibilities of one sample, from its densities.
     #[inline(always)]
-    fn add_sample(
+    fn find(
         &mut self,
         plan: &Plan<T>,
+        densities: &Densities,
         components: &[usize],
         lane: usize,
         sample: usize,
-        weight: f64,
-        raw: Chunk<'_>,
-        scale: f64,
+        samples: &Samples<'_>,
         sums: &mut Statistics,
-    ) {
-        let lanes = self.block.lanes;
+    ) -> Best {
+        self.kept.clear();
+        let lanes = densities.lanes;
         let (best, log_likelihood) =
-            responsibilities(&self.block, plan, components, lane, CUTOFF, &mut self.gamma);
+            densities.responsibilities(plan, components, lane, CUTOFF, &mut self.gamma);
         sums.n_samples += 1;
+        let weight = samples.weight(sample);
+        let found = Best { slot: best, component: components[best], weight };
         if weight == 0.0 {
-            return;
+            return found;
         }
         sums.weight += weight;
         sums.log_likelihood += weight * log_likelihood;
-        sums.squared_error += weight * self.block.squared_error[best * lanes + lane];
         sums.note_likelihood(log_likelihood, sample);
         sums.components[components[best]].assigned += 1;
         for (slot, &k) in components.iter().enumerate() {
@@ -295,39 +415,17 @@ impl<T: Real> Scratch<T> {
                 let gamma = self.gamma[slot] * weight;
                 let to = &mut sums.components[k];
                 to.weight += gamma;
-                to.squared_distance += gamma * self.block.squared_distance[slot * lanes + lane];
-                self.shares[slot * lanes + lane] = T::from_f64(gamma);
+                to.squared_distance += gamma * densities.squared_distance[slot * lanes + lane];
                 self.touched[k] = true;
-                self.add_to_mean(plan, k, gamma, raw, T::from_f64(scale));
+                self.kept.push((k, T::from_f64(gamma)));
             }
         }
+        found
     }
 
-    /// Σ γ (X − G).
+    /// Brings Σ γ (X − G) of this chunk to double precision, and to Σ γ (X − M).
     #[inline(always)]
-    fn add_to_mean(&mut self, plan: &Plan<T>, k: usize, gamma: f64, raw: Chunk<'_>, scale: T) {
-        let size = plan.sample_len;
-        let to = &mut self.means[k * size..(k + 1) * size];
-        let reference = &plan.reference[..size];
-        let gamma = T::from_f64(gamma);
-        // Plain loops: an iterator's `for_each` may be compiled apart, without the wide instructions.
-        macro_rules! add {
-            ($x:expr) => {
-                for i in 0..size {
-                    to[i] += gamma * (T::from_f64(f64::from($x[i])) * scale - reference[i]);
-                }
-            };
-        }
-        match raw {
-            Chunk::U8(x) => add!(x[..size]),
-            Chunk::F32(x) => add!(x[..size]),
-            Chunk::F64(x) => add!(x[..size]),
-        }
-    }
-
-    /// Brings the sums of this chunk to double precision, and Σ γ (X − G) to Σ γ (X − M).
-    #[inline(always)]
-    fn flush<S: Simd>(&mut self, simd: S, plan: &Plan<T>, sums: &mut Statistics) {
+    fn flush(&mut self, plan: &Plan<T>, sums: &mut Statistics) {
         let size = plan.sample_len;
         for (k, component) in plan.components.iter().enumerate() {
             if self.touched[k] {
@@ -337,56 +435,37 @@ impl<T: Real> Scratch<T> {
                     *to = from.to_f64() - weight * offset;
                     *from = T::from_f64(0.0);
                 }
-                self.products.flush(simd, plan, k, to);
             }
         }
     }
 }
 
-/// The largest ln π_k p(X|k) per lane.
+// Plain loops in these: an iterator's `for_each` may be compiled apart, without the wide instructions.
+
+/// Adds γ (X − G) to a mean.
 #[inline(always)]
-fn find_largest<T: Real>(block: &Block<T>, plan: &Plan<T>, components: &[usize], largest: &mut [f64]) {
-    largest.fill(f64::NEG_INFINITY);
-    for (slot, &k) in components.iter().enumerate() {
-        let weight = plan.components[k].log_weight;
-        let density = &block.log_density[slot * block.lanes..(slot + 1) * block.lanes];
-        for (largest, density) in largest.iter_mut().zip(density) {
-            let joint = weight + density;
-            *largest = if joint > *largest { joint } else { *largest };
-        }
+fn add<T: Real>(mean: &mut [T], gamma: T, x: &[T]) {
+    let x = &x[..mean.len()];
+    for i in 0..mean.len() {
+        mean[i] = mean[i] + gamma * x[i];
     }
 }
 
-/// Fills the responsibilities of one lane, those below e^`cutoff` with zero; returns the slot of the most probable
-/// component and ln p(X).
+/// The same for a sample as it is stored.
 #[inline(always)]
-pub(crate) fn responsibilities<T: Real>(
-    block: &Block<T>,
-    plan: &Plan<T>,
-    components: &[usize],
-    lane: usize,
-    cutoff: f64,
-    gamma: &mut [f64],
-) -> (usize, f64) {
-    let lanes = block.lanes;
-    let gamma = &mut gamma[..components.len()];
-    let (mut best, mut largest) = (0, f64::NEG_INFINITY);
-    for (slot, (&k, gamma)) in components.iter().zip(gamma.iter_mut()).enumerate() {
-        let joint = plan.components[k].log_weight + block.log_density[slot * lanes + lane];
-        *gamma = joint;
-        if joint > largest {
-            (best, largest) = (slot, joint);
-        }
+fn add_raw<T: Real>(mean: &mut [T], gamma: T, raw: Chunk<'_>, scale: T, reference: &[T]) {
+    let size = mean.len();
+    let reference = &reference[..size];
+    macro_rules! add {
+        ($x:expr) => {
+            for i in 0..size {
+                mean[i] = mean[i] + gamma * (T::from_f64(f64::from($x[i])) * scale - reference[i]);
+            }
+        };
     }
-    let mut sum = 0.0;
-    for g in gamma.iter_mut() {
-        let difference = *g - largest;
-        // NaN falls through and is caught by the caller.
-        *g = if difference < cutoff { 0.0 } else { difference.exp() };
-        sum += *g;
+    match raw {
+        Chunk::U8(x) => add!(x[..size]),
+        Chunk::F32(x) => add!(x[..size]),
+        Chunk::F64(x) => add!(x[..size]),
     }
-    for g in gamma.iter_mut() {
-        *g /= sum;
-    }
-    (best, largest + sum.ln())
 }

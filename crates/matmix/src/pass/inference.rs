@@ -4,9 +4,8 @@ use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
-use super::block::{Block, Origin, Picked};
+use super::block::{Block, Picked};
 use super::chunks;
-use super::em::responsibilities;
 use super::plan::{Plan, Precision, cheapest_last};
 use super::simd::{Path, Real};
 use crate::data::{Chunk, Samples};
@@ -113,23 +112,20 @@ impl<T: Real> WithSimd for Infer<'_, T> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { plan, chunk, scale, cores, block, out } = self;
-        let (size, k, lanes) = (plan.sample_len, plan.components.len(), block.lanes);
+        let (size, k, lanes) = (plan.sample_len, plan.components.len(), block.densities.lanes);
         let count = chunk.len() / size;
         let mut gamma = vec![0.0; k];
-        let samples: Vec<u32> = (0..count as u32).collect();
         let all: Vec<usize> = (0..k).collect();
-        for start in (0..count).step_by(lanes) {
-            let end = (start + lanes).min(count);
-            let (of, next) = (&samples[start..end], &samples[end..(end + lanes).min(count)]);
-            let origin = Origin::Chunk(Picked { chunk, scale, of, next });
-            block.evaluate(simd, plan, origin, &all, 0);
-            for lane in 0..end - start {
+        for picked in Picked::all(chunk, scale, count, lanes) {
+            block.evaluate(simd, plan, picked);
+            let densities = &block.densities;
+            for lane in 0..picked.count {
                 let (best, log_likelihood) =
-                    responsibilities(block, plan, &all, lane, f64::NEG_INFINITY, &mut gamma);
+                    densities.responsibilities(plan, &all, lane, f64::NEG_INFINITY, &mut gamma);
                 out.log_likelihood.push(log_likelihood);
                 out.best.push(best);
-                out.squared_error.push(block.squared_error[best * lanes + lane]);
-                out.log_density.extend((0..k).map(|k| block.log_density[k * lanes + lane]));
+                out.squared_error.push(block.squared_error(plan, best, lane));
+                out.log_density.extend((0..k).map(|k| densities.log_density[k * lanes + lane]));
                 out.responsibilities.extend(&gamma);
                 let wanted = match cores {
                     Cores::None => 0..0,
@@ -137,9 +133,8 @@ impl<T: Real> WithSimd for Infer<'_, T> {
                     Cores::All => 0..k,
                 };
                 for k in wanted {
-                    let y = block.y(plan, k).iter().skip(lane).step_by(lanes);
                     let precision = &plan.components[k].density.precision;
-                    out.cores.extend(y.zip(precision).map(|(y, p)| y.to_f64() * p));
+                    out.cores.extend(block.y_of(plan, k, lane).zip(precision).map(|(y, p)| y.to_f64() * p));
                 }
             }
         }

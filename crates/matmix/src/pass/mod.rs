@@ -23,11 +23,13 @@
 //! | [`em`], [`moments`], [`scatter`], [`distances`], [`inference`], [`cores`] | the passes themselves |
 
 mod ahead;
+mod aligned;
 pub(crate) mod block;
 pub(crate) mod chunks;
 mod coarse;
 pub(crate) mod contract;
 pub(crate) mod cores;
+pub(crate) mod densities;
 pub(crate) mod distances;
 pub(crate) mod em;
 pub(crate) mod inference;
@@ -40,6 +42,7 @@ pub(crate) mod plan;
 mod products;
 pub(crate) mod scatter;
 pub(crate) mod simd;
+mod stack;
 pub(crate) mod statistics;
 pub(crate) mod sums;
 pub(crate) mod task;
@@ -82,7 +85,7 @@ pub fn statistics_of_all(
     precision: Precision,
 ) -> Result<Statistics> {
     check_mode(model, mode)?;
-    em::em_pass_over(model, samples, mode, precision, SimdPath::best(), false)
+    em::em_pass_by(model, samples, mode, precision, SimdPath::best(), em::Way::AllDensities)
 }
 
 fn check_mode(model: &Mixture, mode: usize) -> Result<()> {

@@ -1,6 +1,6 @@
 //! Every instruction set against the equations, written out plainly in double precision.
 
-use super::em::{em_pass, em_pass_over};
+use super::em::{Way, em_pass, em_pass_by};
 use super::scatter::scatter;
 use super::simd::Path;
 use super::{Precision, Statistics};
@@ -138,12 +138,16 @@ fn every_instruction_set_computes_the_sums() {
             for path in Path::available() {
                 for (precision, tol) in [(Precision::Single, 1e-5), (Precision::Double, 1e-12)] {
                     let what = format!("{path:?} {precision:?} {shape:?} {rank:?} mode {mode}");
-                    let found = em_pass(&model, &samples, mode, precision, path).unwrap();
-                    assert_same(&found, &expected, tol, &what);
-                    if precision == Precision::Double {
-                        assert_eq!(found.components[0].assigned, expected.components[0].assigned, "{what}");
-                        let places = |s: &Statistics| s.worst.iter().map(|w| w.1).collect::<Vec<_>>();
-                        assert_eq!(places(&found), places(&expected), "{what}");
+                    for way in [Way::SamplesAbreast, Way::ComponentsAbreast] {
+                        let what = format!("{way:?} {what}");
+                        let found = em_pass_by(&model, &samples, mode, precision, path, way).unwrap();
+                        assert_same(&found, &expected, tol, &what);
+                        if precision == Precision::Double {
+                            let assigned = |s: &Statistics| s.components[0].assigned;
+                            assert_eq!(assigned(&found), assigned(&expected), "{what}");
+                            let places = |s: &Statistics| s.worst.iter().map(|w| w.1).collect::<Vec<_>>();
+                            assert_eq!(places(&found), places(&expected), "{what}");
+                        }
                     }
                 }
             }
@@ -223,7 +227,8 @@ fn skipped_components_would_not_have_mattered() {
                         assert_same(&found, &expected, tol, &what);
                         let evaluated = found.evaluated as f64 / (n * k) as f64;
                         assert!(evaluated > 0.0 && evaluated <= share, "{what}: {evaluated}");
-                        let all = em_pass_over(&model, &samples, mode, precision, path, false).unwrap();
+                        let all =
+                            em_pass_by(&model, &samples, mode, precision, path, Way::AllDensities).unwrap();
                         assert_eq!(all.evaluated, (n * k) as u64);
                         assert_same(
                             &found,

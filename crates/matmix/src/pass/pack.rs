@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
+use super::aligned::Aligned;
 use super::plan::Step;
 use super::simd::Real;
 use super::transpose::MAX_TILE;
@@ -155,7 +156,7 @@ fn counted(mut panels: Vec<Panel>) -> Vec<Panel> {
 /// Packed elements less a reference, `x[row][lane]`; lanes without a sample are zero.
 pub(crate) struct Packed<T> {
     pub(crate) lanes: usize,
-    pub(crate) x: Vec<T>,
+    pub(crate) x: Aligned<T>,
     /// ‖X − G‖² per lane, of all panels packed since it was last cleared.
     pub(crate) norms: Vec<f64>,
 }
@@ -165,7 +166,7 @@ impl<T: Real> Packed<T> {
     pub(crate) fn new<'a>(panels: impl IntoIterator<Item = &'a Panel>) -> Self {
         let rows = panels.into_iter().map(|p| p.rows.len()).max().unwrap_or(0);
         let lanes = lanes::<T>();
-        Self { lanes, x: vec![T::from_f64(0.0); rows * lanes], norms: vec![0.0; lanes] }
+        Self { lanes, x: Aligned::new(T::from_f64(0.0), rows * lanes), norms: vec![0.0; lanes] }
     }
 
     /// Packs `panel` of the samples `of` this chunk (at most as many as there are lanes), scaled, less `reference`.
@@ -174,7 +175,7 @@ impl<T: Real> Packed<T> {
         simd: S,
         panel: &Panel,
         chunk: Chunk<'_>,
-        of: &[u32],
+        of: Range<usize>,
         scale: f64,
         reference: &[T],
     ) {
@@ -186,7 +187,7 @@ impl<T: Real> Packed<T> {
         &mut self,
         panel: &Panel,
         x: &[E],
-        of: &[u32],
+        of: Range<usize>,
         reference: &[T],
         centre: impl Fn(E, T) -> T,
     ) {
@@ -203,7 +204,7 @@ impl<T: Real> Packed<T> {
                     let mut squares = [T::from_f64(0.0); MAX_TILE];
                     let mut from = [&x[..0]; MAX_TILE];
                     for r in 0..tile {
-                        let first = of[n + r] as usize * size;
+                        let first = (of.start + n + r) * size;
                         from[r] = &x[first + start..first + tiles];
                     }
                     let out = &mut self.x[n..];
@@ -223,8 +224,8 @@ impl<T: Real> Packed<T> {
                 }
                 // What does not fill a tile: the last samples, and the last elements of all samples. The squares are added
                 // in the same order and precision as in a tile, so that no sample depends on its place in the block.
-                for (n, &sample) in of.iter().enumerate() {
-                    let first = sample as usize * size;
+                for (n, sample) in of.clone().enumerate() {
+                    let first = sample * size;
                     let mut pack = |i: usize| {
                         let value = centre(x[first + i], reference[i]);
                         self.x[places[i - start] as usize * lanes + n] = value;
@@ -274,13 +275,12 @@ impl<T: Real> PackedWhole<T> {
         scale: f64,
         reference: &[T],
     ) {
-        let of: Vec<u32> = range.map(|n| n as u32).collect();
         self.packed.norms.fill(0.0);
-        self.packed.fill(simd, &self.panel, chunk, &of, scale, reference);
+        self.packed.fill(simd, &self.panel, chunk, range, scale, reference);
     }
 
     /// `x[element][lane]`.
-    pub(crate) fn x(&self) -> &Vec<T> {
+    pub(crate) fn x(&self) -> &[T] {
         &self.packed.x
     }
 
@@ -298,7 +298,7 @@ struct Fill<'a, T> {
     packed: &'a mut Packed<T>,
     panel: &'a Panel,
     chunk: Chunk<'a>,
-    of: &'a [u32],
+    of: Range<usize>,
     scale: f64,
     reference: &'a [T],
 }
@@ -328,14 +328,14 @@ impl<T: Real> WithSimd for Fill<'_, T> {
     }
 }
 
-/// Brings what will be packed next into cache, a few lines at a time: while a panel is contracted nothing else is read,
-/// and packing would wait for every line otherwise.
+/// Brings samples that will be needed next into cache, a few lines at a time: while a block is contracted nothing else is
+/// read, and otherwise reading them would have to wait for every line.
 pub(crate) struct Fetch<'a> {
     bytes: &'a [u8],
     /// Bytes per element and per sample.
     element: usize,
     sample: usize,
-    of: &'a [u32],
+    of: Range<usize>,
     runs: &'a [Range<usize>],
     /// The next line: which sample, which run, how far into it.
     at: (usize, usize, usize),
@@ -345,16 +345,11 @@ pub(crate) struct Fetch<'a> {
 const LINE: usize = 64;
 
 impl<'a> Fetch<'a> {
-    pub(crate) fn new(chunk: Chunk<'a>, sample_len: usize, panel: &'a Panel, of: &'a [u32]) -> Self {
+    /// The part of the samples `of` a chunk that belongs to `panel`.
+    pub(crate) fn new(chunk: Chunk<'a>, sample_len: usize, panel: &'a Panel, of: Range<usize>) -> Self {
         let element = chunk.element().size();
-        Self {
-            bytes: chunk.bytes(),
-            element,
-            sample: sample_len * element,
-            of,
-            runs: &panel.runs,
-            at: (0, 0, 0),
-        }
+        let at = (of.start, 0, 0);
+        Self { bytes: chunk.bytes(), element, sample: sample_len * element, of, runs: &panel.runs, at }
     }
 
     /// The number of lines there are.
@@ -367,14 +362,17 @@ impl<'a> Fetch<'a> {
     #[inline(always)]
     pub(crate) fn advance(&mut self, lines: usize) {
         let (mut n, mut run, mut offset) = self.at;
-        for _ in 0..lines {
-            if n >= self.of.len() {
-                break;
+        let mut left = lines;
+        while left > 0 && n < self.of.end {
+            let (start, length) = (self.runs[run].start * self.element, self.runs[run].len() * self.element);
+            let from = n * self.sample + start + offset;
+            let bytes = &self.bytes[from..from + (length - offset).min(left * LINE)];
+            for line in bytes.chunks(LINE) {
+                prefetch(&line[0]);
             }
-            let from = self.of[n] as usize * self.sample + self.runs[run].start * self.element + offset;
-            prefetch(&self.bytes[from]);
-            offset += LINE;
-            if offset >= self.runs[run].len() * self.element {
+            left -= bytes.len().div_ceil(LINE);
+            offset += bytes.len();
+            if offset == length {
                 (run, offset) = (run + 1, 0);
                 if run == self.runs.len() {
                     (n, run) = (n + 1, 0);

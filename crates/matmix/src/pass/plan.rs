@@ -1,6 +1,5 @@
 //! A model made ready for the blocks of one pass: rounded to the working precision, centred on a reference.
 
-use super::coarse::Coarse;
 use super::pack::Panel;
 use super::simd::Real;
 use crate::data::Element;
@@ -154,15 +153,8 @@ impl<T: Real> Plan<T> {
         Self::around(model, mode, &reference(model))
     }
 
-    /// The same with bounds that tell which components are hopeless for a sample, where these are worth it.
-    pub(crate) fn with_bounds(model: &Mixture, mode: usize) -> (Self, Option<Coarse<T>>) {
-        let reference = reference(model);
-        // The bounds see the samples less the rounded reference, as the plan does.
-        let rounded: Vec<f64> = reference.iter().map(|&g| T::from_f64(g).to_f64()).collect();
-        (Self::around(model, mode, &reference), Coarse::new(model, &rounded))
-    }
-
-    fn around(model: &Mixture, mode: usize, reference: &[f64]) -> Self {
+    /// The same with another reference.
+    pub(crate) fn around(model: &Mixture, mode: usize, reference: &[f64]) -> Self {
         let reference: Vec<T> = reference.iter().map(|&g| T::from_f64(g)).collect();
         let steps = steps(model.shape(), model.rank(), mode);
         let first = steps[0];

@@ -2,6 +2,7 @@
 
 use pulp::Simd;
 
+use super::aligned::Aligned;
 use super::block::{Block, Picked};
 use super::contract::{multiply, total};
 use super::plan::Plan;
@@ -15,16 +16,16 @@ pub(super) struct Products<T> {
     /// p_d, r_d.
     sides: (usize, usize),
     /// `[component][p_d][r_d][lane of the machine]`; for vectors `[component][p_d][width]`.
-    cross: Vec<T>,
+    cross: Aligned<T>,
     /// `[component][r_d][r_d][lane of the machine]`, H and S.
-    weighted: Vec<T>,
-    gram: Vec<T>,
+    weighted: Aligned<T>,
+    gram: Aligned<T>,
     /// Q, γ Q and γ Q W of a block, `[core][lane]`.
-    q: Vec<T>,
-    gamma_q: Vec<T>,
-    gamma_qw: Vec<T>,
+    q: Aligned<T>,
+    gamma_q: Aligned<T>,
+    gamma_qw: Aligned<T>,
     /// γ Q of one sample, padded with zeros to whole vectors: only vectors need it.
-    row: Vec<T>,
+    row: Aligned<T>,
 }
 
 impl<T: Real> Products<T> {
@@ -32,7 +33,7 @@ impl<T: Real> Products<T> {
         let last = plan.steps[plan.steps.len() - 1];
         let (p, r, k) = (last.n, last.cols, plan.components.len());
         let width = r.next_multiple_of(T::LANES);
-        let zeros = |n: usize| vec![T::from_f64(0.0); n];
+        let zeros = |n: usize| Aligned::new(T::from_f64(0.0), n);
         Self {
             sides: (p, r),
             cross: zeros(k * p * if plan.steps.len() == 1 { width } else { r * T::LANES }),
@@ -45,22 +46,22 @@ impl<T: Real> Products<T> {
         }
     }
 
-    /// Adds a block to component `k`, evaluated in `slot`; `gamma` has one number per lane.
+    /// Adds a block to component `k`; `gamma` has one number per lane.
     #[inline(always)]
     pub(super) fn add<S: Simd>(
         &mut self,
         simd: S,
         plan: &Plan<T>,
         block: &Block<T>,
-        (slot, k): (usize, usize),
+        k: usize,
         picked: Picked<'_>,
         gamma: &[T],
     ) {
         let component = &plan.components[k];
         let last = plan.steps[plan.steps.len() - 1];
-        let (before, after, lanes) = (last.before, last.after, block.lanes);
+        let (before, after, lanes) = (last.before, last.after, block.densities.lanes);
         let (p, r) = self.sides;
-        let y = block.y(plan, slot);
+        let y = block.y(plan, k);
         for (j, y) in y.chunks_exact(lanes).enumerate() {
             // j counts [before][r_d][after]; the other modes' variances are counted [before][after].
             let w = T::from_f64(component.other_variances[j / (r * after) * after + j % after]);
@@ -81,14 +82,14 @@ impl<T: Real> Products<T> {
         let weighted = T::vectors_mut::<S>(&mut self.weighted[square]);
         multiply(simd, &self.gamma_qw, &self.q, (before, r, r, columns), weighted);
         if plan.steps.len() == 1 {
-            for lane in 0..picked.of.len() {
+            for lane in 0..picked.count {
                 if gamma[lane] != T::from_f64(0.0) {
                     self.add_vector(simd, plan, k, picked, lane, lanes);
                 }
             }
             return;
         }
-        let z = block.z(plan, slot);
+        let z = block.z(plan, k);
         let cross = &mut self.cross[k * p * r * T::LANES..(k + 1) * p * r * T::LANES];
         multiply(simd, z, &self.gamma_q, (before, p, r, columns), T::vectors_mut::<S>(cross));
     }
@@ -115,7 +116,7 @@ impl<T: Real> Products<T> {
         let cross = T::vectors_mut::<S>(&mut self.cross[k * p * width..(k + 1) * p * width]);
         let (scale, reference) = (T::from_f64(picked.scale), &plan.reference[..p]);
         let mean = &plan.components[k].mean[..p];
-        let first = picked.of[lane] as usize * p;
+        let first = (picked.first + lane) * p;
         macro_rules! add {
             ($x:expr) => {
                 for (i, x) in $x[first..first + p].iter().enumerate() {

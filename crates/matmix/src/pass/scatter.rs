@@ -2,6 +2,7 @@
 
 use pulp::{Simd, WithSimd};
 
+use super::aligned::Aligned;
 use super::chunks;
 use super::contract::{contract_steps, multiply, total};
 use super::pack::PackedWhole;
@@ -98,7 +99,7 @@ struct ScatterPlan<T> {
 /// What a thread reuses from chunk to chunk.
 struct Scratch<T> {
     packed: PackedWhole<T>,
-    stages: Vec<Vec<T>>,
+    stages: Vec<Aligned<T>>,
     /// Σ Z Zᵀ of a chunk in the working precision: as one number per lane of the machine if it is small.
     sums: Vec<T>,
 }
@@ -107,7 +108,8 @@ impl<T: Real> Scratch<T> {
     fn new(plan: &ScatterPlan<T>) -> Self {
         let packed = PackedWhole::<T>::new(plan.reference.len());
         let zeros = |n: usize| vec![T::from_f64(0.0); n];
-        let stages = plan.steps.iter().map(|s| zeros(s.out_len() * packed.lanes)).collect();
+        let stages =
+            plan.steps.iter().map(|s| Aligned::new(T::from_f64(0.0), s.out_len() * packed.lanes)).collect();
         let n = plan.sides.1;
         let sums = zeros(n * n * if n <= SMALL { T::LANES } else { 1 });
         Self { packed, stages, sums }
@@ -192,7 +194,7 @@ impl<T: Real> WithSimd for Scatter<'_, T> {
                 }
             }
             contract_steps(simd, packed.x(), &plan.steps, &plan.loadings, lanes, stages);
-            let z = stages.last().unwrap_or(packed.x());
+            let z = stages.last().map_or(packed.x(), |z| z);
             if n <= SMALL {
                 multiply(simd, z, z, (before, n, n, after * lanes), T::vectors_mut::<S>(sums));
             } else {

@@ -1,0 +1,105 @@
+//! What a block of samples is worth to the components: densities, and responsibilities from them.
+
+use super::plan::{Plan, PlannedComponent};
+use super::simd::Real;
+use crate::model::not_negative;
+
+/// A squared distance below this share of the squares it is the difference of has lost too many digits: components
+/// that lie far apart compared with their spread.
+const CANCELLED: f64 = 1e-3;
+
+/// Densities of the samples of a block, one per lane, under the components that were evaluated, one per slot.
+pub(crate) struct Densities {
+    pub(crate) lanes: usize,
+    /// ‖X − M‖², `[slot][lane]`.
+    pub(crate) squared_distance: Vec<f64>,
+    /// ln p(X|k), `[slot][lane]`.
+    pub(crate) log_density: Vec<f64>,
+}
+
+impl Densities {
+    pub(crate) fn new(slots: usize, lanes: usize) -> Self {
+        Self { lanes, squared_distance: vec![0.0; slots * lanes], log_density: vec![0.0; slots * lanes] }
+    }
+
+    /// Evaluates one density from ‖X − G‖², ⟨X − G, M − G⟩ and Σ Y²/(s + σ²); `directly` computes ‖X − M‖² where it
+    /// cannot be had from the first two.
+    #[inline(always)]
+    pub(crate) fn set<T>(
+        &mut self,
+        (slot, lane): (usize, usize),
+        component: &PlannedComponent<T>,
+        (norm, inner): (f64, f64),
+        explained: f64,
+        directly: impl FnOnce() -> f64,
+    ) {
+        let squares = norm + component.mean_norm;
+        let mut distance = squares - 2.0 * inner;
+        if distance < CANCELLED * squares {
+            distance = directly();
+        }
+        let at = slot * self.lanes + lane;
+        self.squared_distance[at] = distance;
+        self.log_density[at] = component.density.log_density(distance, explained);
+    }
+
+    /// ‖X − X̂‖², from all of Y.
+    #[inline(always)]
+    pub(crate) fn squared_error<T: Real>(
+        &self,
+        (slot, lane): (usize, usize),
+        component: &PlannedComponent<T>,
+        y: impl Iterator<Item = T>,
+    ) -> f64 {
+        let mut removed = 0.0;
+        for (y, factor) in y.zip(&component.density.explained) {
+            removed += y.to_f64() * y.to_f64() * factor;
+        }
+        not_negative(self.squared_distance[slot * self.lanes + lane] - removed)
+    }
+
+    /// Fills the responsibilities of one lane, those below e^`cutoff` with zero; returns the slot of the most probable
+    /// component and ln p(X).
+    #[inline(always)]
+    pub(crate) fn responsibilities<T: Real>(
+        &self,
+        plan: &Plan<T>,
+        components: &[usize],
+        lane: usize,
+        cutoff: f64,
+        gamma: &mut [f64],
+    ) -> (usize, f64) {
+        let gamma = &mut gamma[..components.len()];
+        let (mut best, mut largest) = (0, f64::NEG_INFINITY);
+        for (slot, (&k, gamma)) in components.iter().zip(gamma.iter_mut()).enumerate() {
+            let joint = plan.components[k].log_weight + self.log_density[slot * self.lanes + lane];
+            *gamma = joint;
+            if joint > largest {
+                (best, largest) = (slot, joint);
+            }
+        }
+        let mut sum = 0.0;
+        for g in gamma.iter_mut() {
+            let difference = *g - largest;
+            // NaN falls through and is caught by the caller.
+            *g = if difference < cutoff { 0.0 } else { difference.exp() };
+            sum += *g;
+        }
+        for g in gamma.iter_mut() {
+            *g /= sum;
+        }
+        (best, largest + sum.ln())
+    }
+
+    /// The largest ln π_k p(X|k) of one lane.
+    #[inline(always)]
+    pub(crate) fn largest<T: Real>(&self, plan: &Plan<T>, components: &[usize], lane: usize) -> f64 {
+        let mut largest = f64::NEG_INFINITY;
+        for (slot, &k) in components.iter().enumerate() {
+            let joint = plan.components[k].log_weight + self.log_density[slot * self.lanes + lane];
+            // NaN stays, so that everything is looked at.
+            largest = if joint <= largest { largest } else { joint };
+        }
+        largest
+    }
+}

@@ -1,0 +1,454 @@
+//! The kernels of a stack: components are lanes, samples come one after the other.
+//!
+//! ```text
+//! first step    out[row][lane] += x[row][i] · U[i][lane]              row: all indices but the contracted one
+//! later steps   out[o][j][m][lane] += z[o][i][m][lane] · U[i][j][lane]
+//! ```
+//!
+//! Samples are read where they lie, along or across their rows, one number at a time that is spread to all lanes: no sample
+//! has to be transposed for it.
+
+use std::ops::Range;
+
+use pulp::{Simd, WithSimd};
+
+use super::super::contract::has_room_for_pairs;
+use super::super::pack::Fetch;
+use super::super::plan::Step;
+use super::super::simd::Real;
+
+/// Vectors of lanes per tile of the first step.
+const TILE_VECTORS: usize = 3;
+
+/// Units of lanes whose loadings lie together, so that they do not crowd each other out of the cache.
+pub(super) const GROUP: usize = 3;
+
+/// The longest part of a mode that is contracted at a time, so that its loadings stay in the first-level cache.
+const PIECE: usize = 128;
+
+/// Columns, samples and means per tile of the others.
+const TILE: usize = 4;
+
+/// How far sums are added up in the working precision: elements.
+const RUN: usize = 1024;
+
+/// Machine vectors of `units` of 64 bytes.
+#[inline(always)]
+fn vectors<T: Real, S: Simd>(units: &Range<usize>) -> Range<usize> {
+    let per_unit = T::LANES * size_of::<T>() / size_of::<T::Vector<S>>();
+    units.start * per_unit..units.end * per_unit
+}
+
+/// Lanes in machine vectors.
+#[inline(always)]
+fn count<T: Real, S: Simd>(lanes: usize) -> usize {
+    lanes * size_of::<T>() / size_of::<T::Vector<S>>()
+}
+
+/// Samples and the first step of their contraction.
+pub(super) struct First<'a, 'f, T> {
+    /// `[sample][element]`, a sample every `stride`.
+    pub(super) x: &'a [T],
+    pub(super) samples: Range<usize>,
+    pub(super) stride: usize,
+    pub(super) step: Step,
+    /// `[group][i][lane of the group]`.
+    pub(super) loading: &'a [T],
+    /// What a contraction begins with, `[row][lane]`.
+    pub(super) start: &'a [T],
+    pub(super) width: usize,
+    /// Which lanes, in units of 64 bytes.
+    pub(super) units: Range<usize>,
+    /// `[sample][row][lane]`.
+    pub(super) out: &'a mut [T],
+    /// What is fetched into cache on the way, and how many lines of it per tile: more than a few at a time would wait
+    /// for each other.
+    pub(super) fetch: Option<&'a mut Fetch<'f>>,
+    pub(super) lines: usize,
+}
+
+/// The largest number of rows of a tile.
+pub(super) const TILE_ROWS: usize = 8;
+
+impl<T: Real> WithSimd for First<'_, '_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        let pieces = self.step.n.div_ceil(PIECE);
+        let units = self.units.clone();
+        for first in (0..self.width / T::LANES).step_by(GROUP) {
+            let group = first..(first + GROUP).min(self.width / T::LANES);
+            let wanted = units.start.max(group.start)..units.end.min(group.end);
+            if wanted.is_empty() {
+                continue;
+            }
+            for piece in 0..pieces {
+                let along = self.step.n * piece / pieces..self.step.n * (piece + 1) / pieces;
+                let Range { start: mut v, end } = vectors::<T, S>(&wanted);
+                let tiles = (end - v).div_ceil(TILE_VECTORS);
+                for t in 0..tiles {
+                    let width = (end - v).div_ceil(tiles - t);
+                    let part = Part { v, group: vectors::<T, S>(&group), along: along.clone() };
+                    match (width, piece) {
+                        (1, 0) => self.all_rows::<S, 1, true>(simd, &part),
+                        (2, 0) => self.all_rows::<S, 2, true>(simd, &part),
+                        (_, 0) => self.all_rows::<S, TILE_VECTORS, true>(simd, &part),
+                        (1, _) => self.all_rows::<S, 1, false>(simd, &part),
+                        (2, _) => self.all_rows::<S, 2, false>(simd, &part),
+                        _ => self.all_rows::<S, TILE_VECTORS, false>(simd, &part),
+                    }
+                    v += width;
+                }
+            }
+        }
+    }
+}
+
+/// Which lanes of a contraction, and which part of the mode.
+struct Part {
+    /// The first vector of lanes.
+    v: usize,
+    /// The vectors whose loadings lie together.
+    group: Range<usize>,
+    along: Range<usize>,
+}
+
+impl<T: Real> First<'_, '_, T> {
+    /// V vectors of lanes, of the first piece or a later one: a choice inside the tile would cost it registers.
+    #[inline(always)]
+    fn all_rows<S: Simd, const V: usize, const FIRST: bool>(&mut self, simd: S, part: &Part) {
+        let Step { before, n, after, .. } = self.step;
+        let rows = before * after;
+        if after == 1 {
+            // Rows follow one another, from sample to sample.
+            let end = self.samples.end * rows;
+            let mut row = self.samples.start * rows;
+            while row < end {
+                row += match end - row {
+                    TILE_ROWS.. if has_room_for_pairs::<S>() => {
+                        self.along::<S, TILE_ROWS, V, FIRST>(simd, row, part)
+                    }
+                    4.. => self.along::<S, 4, V, FIRST>(simd, row, part),
+                    _ => self.along::<S, 1, V, FIRST>(simd, row, part),
+                };
+            }
+            return;
+        }
+        for sample in self.samples.clone() {
+            for o in 0..before {
+                let mut m = 0;
+                while m < after {
+                    let at = sample * self.stride + o * n * after + m;
+                    let to = (sample * rows + o * after + m, o * after + m);
+                    m += match after - m {
+                        TILE_ROWS.. if has_room_for_pairs::<S>() => {
+                            self.across::<S, TILE_ROWS, V, FIRST>(simd, at, to, part)
+                        }
+                        4.. => self.across::<S, 4, V, FIRST>(simd, at, to, part),
+                        _ => self.across::<S, 1, V, FIRST>(simd, at, to, part),
+                    };
+                }
+            }
+        }
+    }
+
+    /// M rows whose numbers lie next to each other; `first` counts the rows of all samples.
+    #[inline(always)]
+    fn along<S: Simd, const M: usize, const V: usize, const FIRST: bool>(
+        &mut self,
+        simd: S,
+        first: usize,
+        part: &Part,
+    ) -> usize {
+        let (n, rows, length) = (self.step.n, self.step.before, part.along.len());
+        let mut starts = [0; M];
+        let mut places = [0; M];
+        for m in 0..M {
+            starts[m] = (first + m) % rows;
+            places[m] = (first + m) / rows * self.stride + starts[m] * n + part.along.start;
+        }
+        let mut sum = self.begin::<S, M, V, FIRST>(simd, starts, first, part);
+        let (u, stride) = self.loading::<S>(part);
+        let data = self.x;
+        let mut x = [&data[..length]; M];
+        for m in 0..M {
+            x[m] = &data[places[m]..places[m] + length];
+        }
+        for i in 0..length {
+            let u = &u[i * stride..i * stride + V];
+            for m in 0..M {
+                let factor = T::splat(simd, x[m][i]);
+                for j in 0..V {
+                    sum[m][j] = T::mul_add(simd, factor, u[j], sum[m][j]);
+                }
+            }
+        }
+        self.end::<S, M, V>(&sum, first, part.v);
+        M
+    }
+
+    /// M rows of which the same numbers lie next to each other, from `at` on; where they go, and where their start is.
+    #[inline(always)]
+    fn across<S: Simd, const M: usize, const V: usize, const FIRST: bool>(
+        &mut self,
+        simd: S,
+        at: usize,
+        (to, start): (usize, usize),
+        part: &Part,
+    ) -> usize {
+        let after = self.step.after;
+        let mut starts = [start; M];
+        for m in 0..M {
+            starts[m] += m;
+        }
+        let mut sum = self.begin::<S, M, V, FIRST>(simd, starts, to, part);
+        let (u, stride) = self.loading::<S>(part);
+        let x = &self.x[at + part.along.start * after..at + (part.along.end - 1) * after + M];
+        for i in 0..part.along.len() {
+            let (u, x) = (&u[i * stride..i * stride + V], &x[i * after..i * after + M]);
+            for m in 0..M {
+                let factor = T::splat(simd, x[m]);
+                for j in 0..V {
+                    sum[m][j] = T::mul_add(simd, factor, u[j], sum[m][j]);
+                }
+            }
+        }
+        self.end::<S, M, V>(&sum, to, part.v);
+        M
+    }
+
+    /// The loadings from the first vector and row of a part on, and how far it is to the next row.
+    #[inline(always)]
+    fn loading<S: Simd>(&self, part: &Part) -> (&[T::Vector<S>], usize) {
+        let stride = part.group.len();
+        let at = part.group.start * self.step.n + part.along.start * stride + part.v - part.group.start;
+        (&T::vectors::<S>(self.loading)[at..], stride)
+    }
+
+    /// The sums of a tile: from their start, or from what is there already.
+    #[inline(always)]
+    fn begin<S: Simd, const M: usize, const V: usize, const FIRST: bool>(
+        &mut self,
+        simd: S,
+        starts: [usize; M],
+        first: usize,
+        part: &Part,
+    ) -> [[T::Vector<S>; V]; M] {
+        let vectors = count::<T, S>(self.width);
+        if let Some(fetch) = &mut self.fetch {
+            fetch.advance(self.lines);
+        }
+        let mut sum = [[T::splat(simd, T::from_f64(0.0)); V]; M];
+        if FIRST {
+            let start = T::vectors::<S>(self.start);
+            for m in 0..M {
+                let at = starts[m] * vectors + part.v;
+                sum[m].copy_from_slice(&start[at..at + V]);
+            }
+        } else {
+            let out = T::vectors::<S>(self.out);
+            for m in 0..M {
+                let at = (first + m) * vectors + part.v;
+                sum[m].copy_from_slice(&out[at..at + V]);
+            }
+        }
+        sum
+    }
+
+    #[inline(always)]
+    fn end<S: Simd, const M: usize, const V: usize>(
+        &mut self,
+        sum: &[[T::Vector<S>; V]; M],
+        first: usize,
+        v: usize,
+    ) {
+        let vectors = count::<T, S>(self.width);
+        let out = T::vectors_mut::<S>(self.out);
+        for m in 0..M {
+            let at = (first + m) * vectors + v;
+            out[at..at + V].copy_from_slice(&sum[m]);
+        }
+    }
+}
+
+/// A further step.
+pub(super) struct Later<'a, T> {
+    /// `[sample][o][i][m][lane]`.
+    pub(super) z: &'a [T],
+    pub(super) samples: Range<usize>,
+    /// Its sides count rows: the first mode is in the lanes.
+    pub(super) step: Step,
+    /// `[i][j][lane]`.
+    pub(super) loading: &'a [T],
+    pub(super) width: usize,
+    pub(super) units: Range<usize>,
+    /// `[sample][o][j][m][lane]`.
+    pub(super) out: &'a mut [T],
+}
+
+impl<T: Real> WithSimd for Later<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        let Step { before, after, cols, .. } = self.step;
+        let fibres = before * after;
+        let end = self.samples.end * fibres;
+        let tiles = cols.div_ceil(TILE);
+        for v in vectors::<T, S>(&self.units) {
+            let mut fibre = self.samples.start * fibres;
+            while fibre < end {
+                let together = match end - fibre {
+                    4.. if has_room_for_pairs::<S>() => 4,
+                    2.. => 2,
+                    _ => 1,
+                };
+                let mut j = 0;
+                for t in 0..tiles {
+                    let width = (cols - j).div_ceil(tiles - t);
+                    match (together, width) {
+                        (4, 1) => self.tile::<S, 4, 1>(simd, fibre, j, v),
+                        (4, 2) => self.tile::<S, 4, 2>(simd, fibre, j, v),
+                        (4, 3) => self.tile::<S, 4, 3>(simd, fibre, j, v),
+                        (4, _) => self.tile::<S, 4, 4>(simd, fibre, j, v),
+                        (2, 1) => self.tile::<S, 2, 1>(simd, fibre, j, v),
+                        (2, 2) => self.tile::<S, 2, 2>(simd, fibre, j, v),
+                        (2, 3) => self.tile::<S, 2, 3>(simd, fibre, j, v),
+                        (2, _) => self.tile::<S, 2, 4>(simd, fibre, j, v),
+                        (_, 1) => self.tile::<S, 1, 1>(simd, fibre, j, v),
+                        (_, 2) => self.tile::<S, 1, 2>(simd, fibre, j, v),
+                        (_, 3) => self.tile::<S, 1, 3>(simd, fibre, j, v),
+                        _ => self.tile::<S, 1, 4>(simd, fibre, j, v),
+                    }
+                    j += width;
+                }
+                fibre += together;
+            }
+        }
+    }
+}
+
+impl<T: Real> Later<'_, T> {
+    /// F fibres, which count those of all samples, and J columns of one vector of lanes.
+    #[inline(always)]
+    fn tile<S: Simd, const F: usize, const J: usize>(&mut self, simd: S, first: usize, j0: usize, v: usize) {
+        let Step { before, n, after, cols, .. } = self.step;
+        let vectors = count::<T, S>(self.width);
+        let (z, u) = (T::vectors::<S>(self.z), T::vectors::<S>(self.loading));
+        let zero = T::splat(simd, T::from_f64(0.0));
+        let mut sum = [[zero; J]; F];
+        let stride = after * vectors;
+        let length = (n - 1) * stride + 1;
+        let mut from = [&z[..0]; F];
+        let mut to = [0; F];
+        for f in 0..F {
+            let (o, m) = ((first + f) / after, (first + f) % after);
+            // `o` counts the samples, too.
+            debug_assert!(o / before < self.samples.end);
+            let at = (o * n * after + m) * vectors + v;
+            from[f] = &z[at..at + length];
+            to[f] = (o * cols * after + m) * vectors + v;
+        }
+        for i in 0..n {
+            let u = &u[(i * cols + j0) * vectors + v..(i * cols + j0 + J - 1) * vectors + v + 1];
+            for f in 0..F {
+                let value = from[f][i * stride];
+                for j in 0..J {
+                    sum[f][j] = T::mul_add(simd, value, u[j * vectors], sum[f][j]);
+                }
+            }
+        }
+        let out = T::vectors_mut::<S>(self.out);
+        for f in 0..F {
+            for j in 0..J {
+                out[to[f] + (j0 + j) * stride] = sum[f][j];
+            }
+        }
+    }
+}
+
+/// Inner products of samples with means.
+pub(super) struct Dots<'a, T> {
+    /// `[sample][element]` and `[component][element]`, both every `stride`, which is whole vectors.
+    pub(super) x: &'a [T],
+    pub(super) samples: Range<usize>,
+    pub(super) means: &'a [T],
+    pub(super) stride: usize,
+    /// Which components.
+    pub(super) components: &'a [usize],
+    /// `[slot][sample]`, where a slot is a place among the components.
+    pub(super) out: &'a mut [f64],
+    pub(super) lanes: usize,
+}
+
+impl<T: Real> WithSimd for Dots<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        let together = if has_room_for_pairs::<S>() { 4 } else { 2 };
+        let slots = self.components.len();
+        let tiles = slots.div_ceil(TILE);
+        let mut sample = self.samples.start;
+        while sample < self.samples.end {
+            let height = if self.samples.end - sample >= together { together } else { 1 };
+            let mut slot = 0;
+            for t in 0..tiles {
+                let width = (slots - slot).div_ceil(tiles - t);
+                match (height, width) {
+                    (4, 1) => self.tile::<S, 4, 1>(simd, sample, slot),
+                    (4, 2) => self.tile::<S, 4, 2>(simd, sample, slot),
+                    (4, 3) => self.tile::<S, 4, 3>(simd, sample, slot),
+                    (4, _) => self.tile::<S, 4, 4>(simd, sample, slot),
+                    (2, 1) => self.tile::<S, 2, 1>(simd, sample, slot),
+                    (2, 2) => self.tile::<S, 2, 2>(simd, sample, slot),
+                    (2, 3) => self.tile::<S, 2, 3>(simd, sample, slot),
+                    (2, _) => self.tile::<S, 2, 4>(simd, sample, slot),
+                    (_, 1) => self.tile::<S, 1, 1>(simd, sample, slot),
+                    (_, 2) => self.tile::<S, 1, 2>(simd, sample, slot),
+                    (_, 3) => self.tile::<S, 1, 3>(simd, sample, slot),
+                    _ => self.tile::<S, 1, 4>(simd, sample, slot),
+                }
+                slot += width;
+            }
+            sample += height;
+        }
+    }
+}
+
+impl<T: Real> Dots<'_, T> {
+    #[inline(always)]
+    fn tile<S: Simd, const A: usize, const B: usize>(&mut self, simd: S, sample: usize, slot: usize) {
+        let zero = T::splat(simd, T::from_f64(0.0));
+        let (stride, run) = (count::<T, S>(self.stride), count::<T, S>(RUN));
+        let (x, means) = (T::vectors::<S>(self.x), T::vectors::<S>(self.means));
+        for from in (0..stride).step_by(run) {
+            let length = run.min(stride - from);
+            let mut a = [&x[..0]; A];
+            let mut b = [&x[..0]; B];
+            for s in 0..A {
+                let at = (sample + s) * stride + from;
+                a[s] = &x[at..at + length];
+            }
+            for k in 0..B {
+                let at = self.components[slot + k] * stride + from;
+                b[k] = &means[at..at + length];
+            }
+            let mut sum = [[zero; B]; A];
+            for i in 0..length {
+                for k in 0..B {
+                    let mean = b[k][i];
+                    for s in 0..A {
+                        sum[s][k] = T::mul_add(simd, mean, a[s][i], sum[s][k]);
+                    }
+                }
+            }
+            for s in 0..A {
+                for k in 0..B {
+                    self.out[(slot + k) * self.lanes + sample + s] += T::sum(simd, sum[s][k]).to_f64();
+                }
+            }
+        }
+    }
+}

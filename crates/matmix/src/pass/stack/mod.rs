@@ -1,0 +1,595 @@
+//! A block of samples, one after the other, with the components side by side as lanes.
+//!
+//! One vector holds the same column of the loadings of several components. Beside blocks with one sample per lane
+//! ([`block`](super::block)) this needs no transposing, its working set is a few samples, and single components can be
+//! evaluated for single samples; but it is only as good as the lanes are full, so one component alone is no case for it.
+
+mod kernel;
+mod products;
+
+use std::ops::Range;
+
+use pulp::{Simd, WithSimd};
+
+use self::kernel::{Dots, First, GROUP, Later, TILE_ROWS};
+pub(super) use self::products::StackProducts;
+use super::aligned::Aligned;
+use super::block::Picked;
+use super::coarse::may_matter;
+use super::densities::Densities;
+use super::pack::{Fetch, Panel};
+use super::plan::{Plan, PlannedComponent, Step};
+use super::simd::Real;
+use crate::data::Chunk;
+
+/// Samples in a block, at most: so many share a mean once it is in a register.
+const MAX_SAMPLES: usize = 8;
+
+/// Bytes of the samples of a block: they stay in the second-level cache with all that is made of them.
+const BLOCK_BYTES: usize = 128 << 10;
+
+/// Samples that are contracted together.
+const TOGETHER: usize = 4;
+
+/// Fewer lanes, or emptier ones, are not worth it.
+const MIN_LANES: usize = 24;
+const MIN_FILLED: f64 = 0.7;
+
+/// A [`Plan`] with its components side by side: lane k · cols + j belongs to column j of the first step's loadings of
+/// component k. What is left of a vector is zero.
+pub(crate) struct Stacked<T> {
+    first: Step,
+    /// Lanes, whole vectors of 64 bytes, and how many of them belong to a component.
+    width: usize,
+    filled: usize,
+    /// U of the first step, `[group of lanes][i][lane of the group]`.
+    loading: Aligned<T>,
+    /// What the contraction of a sample begins with, `[row][lane]`.
+    start: Aligned<T>,
+    later: Vec<LaterStep<T>>,
+    /// M − G, `[component][element]`, a component every `stride`.
+    means: Aligned<T>,
+    stride: usize,
+    /// 1/(s + σ²), `[row of the core][lane]`.
+    precision: Vec<f64>,
+    /// 1/(s + σ²) in the working precision.
+    rounded_precision: Vec<T>,
+    /// Π λ of the modes that are not updated, `[row of the core without that mode][lane]`.
+    other_variances: Vec<T>,
+    /// Elements of a core per index of the first mode: its modes after the first.
+    inner: usize,
+    /// How samples are fetched into cache.
+    whole: Panel,
+}
+
+struct LaterStep<T> {
+    /// Its sides count rows, because the first mode is in the lanes.
+    step: Step,
+    /// `[i][j][lane]`.
+    loading: Aligned<T>,
+}
+
+impl<T: Real> Stacked<T> {
+    pub(crate) fn new(plan: &Plan<T>) -> Self {
+        let first = plan.steps[0];
+        let cols = first.cols;
+        let width = (plan.components.len() * cols).next_multiple_of(T::LANES);
+        let stride = plan.sample_len.next_multiple_of(T::LANES);
+        // `rows` × lanes from what belongs to a component, a row and a column of the first step.
+        let spread = |rows: usize, value: &dyn Fn(&PlannedComponent<T>, usize, usize) -> T| {
+            let mut out = Aligned::new(T::from_f64(0.0), rows * width);
+            for (k, component) in plan.components.iter().enumerate() {
+                for row in 0..rows {
+                    for j in 0..cols {
+                        out[row * width + k * cols + j] = value(component, row, j);
+                    }
+                }
+            }
+            out
+        };
+        let later: Vec<LaterStep<T>> = plan.steps[1..]
+            .iter()
+            .map(|&step| {
+                let (mut before, mut after) = (step.before, step.after);
+                *(if first.mode < step.mode { &mut before } else { &mut after }) /= cols;
+                let loading = spread(step.n * step.cols, &|c, row, _| c.loadings[step.mode][row]);
+                LaterStep { step: Step { before, after, ..step }, loading }
+            })
+            .collect();
+        let inner: usize = plan.steps.iter().filter(|s| s.mode > first.mode).map(|s| s.cols).product();
+        // Where (row, j) is in the core.
+        let place = |row: usize, j: usize| ((row / inner) * cols + j) * inner + row % inner;
+        let rows = plan.core_len / cols;
+        let mut precision = vec![0.0; rows * width];
+        for (k, component) in plan.components.iter().enumerate() {
+            for row in 0..rows {
+                for j in 0..cols {
+                    precision[row * width + k * cols + j] = component.density.precision[place(row, j)];
+                }
+            }
+        }
+        let mut means = Aligned::new(T::from_f64(0.0), plan.components.len() * stride);
+        for (to, component) in means.chunks_exact_mut(stride).zip(&plan.components) {
+            to.iter_mut().zip(&component.offset).for_each(|(to, &m)| *to = T::from_f64(m));
+        }
+        let last = plan.steps[plan.steps.len() - 1];
+        let other_variances = if plan.steps.len() == 1 {
+            vec![]
+        } else {
+            // The updated mode left out, the others stand in their order.
+            let inner: usize = plan
+                .steps
+                .iter()
+                .filter(|s| s.mode != last.mode && s.mode > first.mode)
+                .map(|s| s.cols)
+                .product();
+            let place = |row: usize, j: usize| ((row / inner) * cols + j) * inner + row % inner;
+            spread(rows / last.cols, &|c, row, j| T::from_f64(c.other_variances[place(row, j)])).to_vec()
+        };
+        let (before, after) = (first.before, first.after);
+        Self {
+            first,
+            width,
+            filled: plan.components.len() * cols,
+            loading: in_groups(&spread(first.n, &|c, i, j| c.loadings[first.mode][i * cols + j]), width),
+            start: spread(before * after, &|c, row, j| {
+                c.start[(row / after * cols + j) * after + row % after]
+            }),
+            later,
+            means,
+            stride,
+            rounded_precision: precision.iter().map(|&x| T::from_f64(x)).collect(),
+            precision,
+            other_variances,
+            inner,
+            whole: Panel::whole(plan.sample_len),
+        }
+    }
+
+    /// Whether components side by side can be expected to be faster than samples side by side.
+    pub(crate) fn is_faster(plan: &Plan<T>) -> bool {
+        let lanes = plan.components.len() * plan.steps[0].cols;
+        let filled = lanes as f64 / lanes.next_multiple_of(T::LANES) as f64;
+        let fits = plan.sample_len * size_of::<T>() <= BLOCK_BYTES;
+        fits && lanes >= MIN_LANES && filled >= MIN_FILLED
+    }
+
+    /// Brings the samples of the next block into cache.
+    pub(crate) fn fetch<'a>(&'a self, picked: Picked<'a>, size: usize) -> Fetch<'a> {
+        Fetch::new(picked.chunk, size, &self.whole, picked.after())
+    }
+
+    /// Rows that come out of each step.
+    fn stages(&self) -> Vec<usize> {
+        let first = self.first.before * self.first.after;
+        std::iter::once(first).chain(self.later.iter().map(|l| l.step.out_len())).collect()
+    }
+
+    fn lanes_of(&self, component: usize) -> Range<usize> {
+        component * self.first.cols..(component + 1) * self.first.cols
+    }
+}
+
+/// Rows of `width` lanes, cut into groups of lanes: `[group][row][lane of the group]`.
+fn in_groups<T: Real>(rows: &[T], width: usize) -> Aligned<T> {
+    let mut out = Aligned::new(T::from_f64(0.0), rows.len());
+    let mut at = 0;
+    for first in (0..width).step_by(GROUP * T::LANES) {
+        let lanes = first..(first + GROUP * T::LANES).min(width);
+        for row in rows.chunks_exact(width) {
+            out[at..at + lanes.len()].copy_from_slice(&row[lanes.clone()]);
+            at += lanes.len();
+        }
+    }
+    out
+}
+
+/// A block of samples and what the model makes of it.
+pub(crate) struct Stack<T> {
+    /// X − G, `[sample][element]`.
+    x: Aligned<T>,
+    /// ‖X − G‖² per sample.
+    norms: Vec<f64>,
+    /// What comes out of each step of the contraction of X − M, `[sample][row][lane]`.
+    stages: Vec<Aligned<T>>,
+    /// ⟨X − G, M − G⟩, `[slot][sample]`.
+    inner: Vec<f64>,
+    /// Σ Y²/(s + σ²) per lane.
+    squares: Vec<f64>,
+    /// Which units of lanes were contracted for the sample in question.
+    contracted: Vec<bool>,
+    pub(crate) densities: Densities,
+}
+
+impl<T: Real> Stack<T> {
+    pub(crate) fn new(stacked: &Stacked<T>, components: usize) -> Self {
+        // Vectors have one row each, and the loadings are as large as they are.
+        let most = if stacked.later.is_empty() { 4 * MAX_SAMPLES } else { MAX_SAMPLES };
+        let samples = (BLOCK_BYTES / (stacked.stride * size_of::<T>())).clamp(1, most);
+        Self::with_samples(stacked, components, samples)
+    }
+
+    pub(crate) fn with_samples(stacked: &Stacked<T>, components: usize, samples: usize) -> Self {
+        let zeros = |n: usize| Aligned::new(T::from_f64(0.0), n);
+        Self {
+            x: zeros(samples * stacked.stride),
+            norms: vec![0.0; samples],
+            stages: stacked.stages().iter().map(|rows| zeros(samples * rows * stacked.width)).collect(),
+            inner: vec![0.0; components * samples],
+            squares: vec![0.0; stacked.width],
+            contracted: vec![false; stacked.width / T::LANES],
+            densities: Densities::new(components, samples),
+        }
+    }
+
+    /// X − G of all samples, a sample every `stride`.
+    pub(crate) fn x(&self) -> &[T] {
+        &self.x
+    }
+
+    /// X − G of one sample.
+    pub(crate) fn sample(&self, stacked: &Stacked<T>, lane: usize, size: usize) -> &[T] {
+        &self.x[lane * stacked.stride..lane * stacked.stride + size]
+    }
+
+    /// Reads a block of samples from a chunk, scaled, less the reference.
+    pub(crate) fn load<S: Simd>(
+        &mut self,
+        simd: S,
+        stacked: &Stacked<T>,
+        picked: Picked<'_>,
+        reference: &[T],
+    ) {
+        simd.vectorize(Load { stack: self, stride: stacked.stride, picked, reference });
+    }
+
+    /// Takes the cores of other samples for samples, `count` of them.
+    #[inline(always)]
+    pub(crate) fn take_cores(&mut self, from: &Stack<T>, stacked: &Stacked<T>, count: usize) {
+        let stride = self.x.len() / self.densities.lanes;
+        let cols = stacked.first.cols;
+        for lane in 0..count {
+            let x = &mut self.x[lane * stride..(lane + 1) * stride];
+            let mut norm = 0.0;
+            for (row, y) in from.y(lane).chunks_exact(stacked.width).enumerate() {
+                let (o, m) = (row / stacked.inner, row % stacked.inner);
+                for (j, &y) in y[..cols].iter().enumerate() {
+                    x[(o * cols + j) * stacked.inner + m] = y;
+                    norm += y.to_f64() * y.to_f64();
+                }
+            }
+            self.norms[lane] = norm;
+        }
+    }
+
+    /// Evaluates all components on the samples that were loaded; component k is in slot k. What comes next is fetched
+    /// into cache on the way.
+    #[inline(always)]
+    pub(crate) fn evaluate<S: Simd>(
+        &mut self,
+        simd: S,
+        plan: &Plan<T>,
+        stacked: &Stacked<T>,
+        all: &[usize],
+        count: usize,
+        mut fetch: Option<Fetch<'_>>,
+    ) {
+        self.inner.fill(0.0);
+        self.multiply_means(simd, stacked, 0..count, all, 0);
+        // A vector is a row of the first step, and the more rows the better.
+        let together = if stacked.later.is_empty() { count } else { TOGETHER };
+        for lane in (0..count).step_by(together) {
+            let (lanes, units) = (lane..(lane + together).min(count), 0..stacked.width / T::LANES);
+            let share = lanes.len() * fetch.as_ref().map_or(0, Fetch::lines).div_ceil(count);
+            let fetch = fetch.as_mut().map(|f| (f, share));
+            contract(simd, stacked, &self.x, lanes, units, fetch, &mut self.stages);
+        }
+        for lane in 0..count {
+            simd.vectorize(Squares { stack: self, stacked, lane, lanes: 0..stacked.filled });
+            for &k in all {
+                self.density(plan, stacked, lane, k, k);
+            }
+        }
+    }
+
+    /// Contracts samples that lie elsewhere.
+    #[inline(always)]
+    pub(crate) fn contract<S: Simd>(
+        &mut self,
+        simd: S,
+        stacked: &Stacked<T>,
+        x: &[T],
+        samples: Range<usize>,
+    ) {
+        contract(simd, stacked, x, samples, 0..stacked.width / T::LANES, None, &mut self.stages);
+    }
+
+    /// Evaluates the component with the largest bound, then those that may matter beside it; `components` becomes the
+    /// list of them.
+    #[inline(always)]
+    pub(crate) fn evaluate_likely<S: Simd>(
+        &mut self,
+        simd: S,
+        plan: &Plan<T>,
+        stacked: &Stacked<T>,
+        lane: usize,
+        bounds: &[f64],
+        components: &mut Vec<usize>,
+    ) {
+        let mut likely = 0;
+        for k in 1..bounds.len() {
+            if bounds[k] > bounds[likely] {
+                likely = k;
+            }
+        }
+        components.clear();
+        components.push(likely);
+        self.evaluate_some(simd, plan, stacked, lane, components, 0);
+        let largest = self.densities.largest(plan, components, lane);
+        for k in 0..bounds.len() {
+            if k != likely && may_matter(bounds[k], largest) {
+                components.push(k);
+            }
+        }
+        self.evaluate_some(simd, plan, stacked, lane, components, 1);
+    }
+
+    /// Evaluates some components on one of the samples that were loaded: those from `done` on, each in its place among
+    /// them. The ones before have been evaluated already.
+    pub(crate) fn evaluate_some<S: Simd>(
+        &mut self,
+        simd: S,
+        plan: &Plan<T>,
+        stacked: &Stacked<T>,
+        lane: usize,
+        components: &[usize],
+        done: usize,
+    ) {
+        if done == 0 {
+            self.contracted.fill(false);
+        }
+        let lanes = self.densities.lanes;
+        self.inner[done * lanes..components.len() * lanes].fill(0.0);
+        self.multiply_means(simd, stacked, lane..lane + 1, &components[done..], done);
+        for &k in &components[done..] {
+            let of = stacked.lanes_of(k);
+            for unit in of.start / T::LANES..of.end.div_ceil(T::LANES) {
+                if !self.contracted[unit] {
+                    self.contracted[unit] = true;
+                    contract(simd, stacked, &self.x, lane..lane + 1, unit..unit + 1, None, &mut self.stages);
+                }
+            }
+        }
+        for (slot, &k) in components.iter().enumerate().skip(done) {
+            simd.vectorize(Squares { stack: self, stacked, lane, lanes: stacked.lanes_of(k) });
+            self.density(plan, stacked, lane, k, slot);
+        }
+    }
+
+    #[inline(always)]
+    fn multiply_means<S: Simd>(
+        &mut self,
+        simd: S,
+        stacked: &Stacked<T>,
+        samples: Range<usize>,
+        components: &[usize],
+        slot: usize,
+    ) {
+        let lanes = self.densities.lanes;
+        simd.vectorize(Dots {
+            x: &self.x,
+            samples,
+            means: &stacked.means,
+            stride: stacked.stride,
+            components,
+            out: &mut self.inner[slot * lanes..],
+            lanes,
+        });
+    }
+
+    #[inline(always)]
+    fn density(&mut self, plan: &Plan<T>, stacked: &Stacked<T>, lane: usize, k: usize, slot: usize) {
+        let mut explained = 0.0;
+        for l in stacked.lanes_of(k) {
+            explained += self.squares[l];
+        }
+        let component = &plan.components[k];
+        let terms = (self.norms[lane], self.inner[slot * self.densities.lanes + lane]);
+        let x = &self.x[lane * stacked.stride..][..plan.sample_len];
+        let mean = &stacked.means[k * stacked.stride..][..plan.sample_len];
+        let directly = || x.iter().zip(mean).map(|(&x, &m)| (x - m).to_f64()).map(|d| d * d).sum();
+        self.densities.set((slot, lane), component, terms, explained, directly);
+    }
+
+    /// Y of one sample, `[row of the core][lane]`.
+    #[inline(always)]
+    pub(crate) fn y(&self, lane: usize) -> &[T] {
+        self.stage(self.stages.len() - 1, lane)
+    }
+
+    /// Y of one sample under component `k`, in the order of its core.
+    #[inline(always)]
+    pub(crate) fn y_of(&self, stacked: &Stacked<T>, k: usize, lane: usize) -> impl Iterator<Item = T> {
+        let (y, first) = (self.y(lane), stacked.lanes_of(k).start);
+        let (cols, inner, width) = (stacked.first.cols, stacked.inner, stacked.width);
+        (0..y.len() / width * cols).map(move |at| {
+            let (o, j, m) = (at / (cols * inner), at / inner % cols, at % inner);
+            y[(o * inner + m) * width + first + j]
+        })
+    }
+
+    /// ‖X − X̂‖² of one sample under the component in a slot.
+    #[inline(always)]
+    pub(crate) fn squared_error(
+        &self,
+        plan: &Plan<T>,
+        stacked: &Stacked<T>,
+        (slot, k): (usize, usize),
+        lane: usize,
+    ) -> f64 {
+        self.densities.squared_error((slot, lane), &plan.components[k], self.y_of(stacked, k, lane))
+    }
+
+    /// Z of one sample, what went into the last step, `[row][lane]`. Vectors have none.
+    #[inline(always)]
+    fn z(&self, lane: usize) -> &[T] {
+        self.stage(self.stages.len() - 2, lane)
+    }
+
+    #[inline(always)]
+    fn stage(&self, stage: usize, lane: usize) -> &[T] {
+        let stage = &self.stages[stage];
+        let length = stage.len() / self.densities.lanes;
+        &stage[lane * length..(lane + 1) * length]
+    }
+}
+
+/// All steps of the contraction of some samples, for some units of lanes, while so many lines of others are fetched.
+#[inline(always)]
+fn contract<T: Real, S: Simd>(
+    simd: S,
+    stacked: &Stacked<T>,
+    x: &[T],
+    samples: Range<usize>,
+    units: Range<usize>,
+    fetch: Option<(&mut Fetch<'_>, usize)>,
+    stages: &mut [Aligned<T>],
+) {
+    let rows = samples.len() * stacked.first.before * stacked.first.after;
+    let tiles = rows.div_ceil(TILE_ROWS) * units.len().div_ceil(GROUP);
+    let (fetch, lines) = fetch.map_or((None, 0), |(fetch, lines)| (Some(fetch), lines.div_ceil(tiles)));
+    simd.vectorize(First {
+        x,
+        samples: samples.clone(),
+        stride: stacked.stride,
+        step: stacked.first,
+        loading: &stacked.loading,
+        start: &stacked.start,
+        width: stacked.width,
+        units: units.clone(),
+        out: &mut stages[0],
+        fetch,
+        lines,
+    });
+    for (t, later) in stacked.later.iter().enumerate() {
+        let (done, rest) = stages.split_at_mut(t + 1);
+        simd.vectorize(Later {
+            z: &done[t],
+            samples: samples.clone(),
+            step: later.step,
+            loading: &later.loading,
+            width: stacked.width,
+            units: units.clone(),
+            out: &mut rest[0],
+        });
+    }
+}
+
+struct Load<'a, T> {
+    stack: &'a mut Stack<T>,
+    stride: usize,
+    picked: Picked<'a>,
+    reference: &'a [T],
+}
+
+/// Elements whose squares are added up in the working precision.
+const RUN: usize = 1024;
+
+impl<T: Real> WithSimd for Load<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { stack, stride, picked, reference } = self;
+        let scale = T::from_f64(picked.scale);
+        let size = reference.len();
+        for (lane, n) in picked.of().enumerate() {
+            let out = &mut stack.x[lane * stride..(lane + 1) * stride];
+            // Plain loops: an iterator's `for_each` may be compiled apart, without the wide instructions.
+            macro_rules! load {
+                ($x:expr) => {{
+                    let (x, out) = (&$x[n * size..(n + 1) * size], &mut out[..size]);
+                    for i in 0..size {
+                        out[i] = T::from_f64(f64::from(x[i])) * scale - reference[i];
+                    }
+                }};
+            }
+            match picked.chunk {
+                Chunk::U8(x) => load!(x),
+                Chunk::F32(x) => load!(x),
+                Chunk::F64(x) => load!(x),
+            }
+            stack.norms[lane] = squared_norm(simd, out);
+        }
+    }
+}
+
+/// Σ x², of whole vectors.
+#[inline(always)]
+fn squared_norm<T: Real, S: Simd>(simd: S, x: &[T]) -> f64 {
+    const PARTS: usize = 4;
+    let zero = T::splat(simd, T::from_f64(0.0));
+    let mut norm = 0.0;
+    for run in x.chunks(RUN) {
+        let run = T::vectors::<S>(run);
+        let mut sums = [zero; PARTS];
+        let whole = run.len() / PARTS * PARTS;
+        for i in (0..whole).step_by(PARTS) {
+            let run = &run[i..i + PARTS];
+            for p in 0..PARTS {
+                sums[p] = T::mul_add(simd, run[p], run[p], sums[p]);
+            }
+        }
+        for &x in &run[whole..] {
+            sums[0] = T::mul_add(simd, x, x, sums[0]);
+        }
+        for sum in sums {
+            norm += T::sum(simd, sum).to_f64();
+        }
+    }
+    norm
+}
+
+/// Σ Y²/(s + σ²) of some lanes of one sample.
+struct Squares<'a, T> {
+    stack: &'a mut Stack<T>,
+    stacked: &'a Stacked<T>,
+    lane: usize,
+    lanes: Range<usize>,
+}
+
+impl<T: Real> WithSimd for Squares<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Self { stack, stacked, lane, lanes } = self;
+        let last = &stack.stages[stack.stages.len() - 1];
+        let length = last.len() / stack.densities.lanes;
+        let y = &last[lane * length..(lane + 1) * length];
+        // A few lanes at a time, whose sums stay in registers.
+        const FEW: usize = 8;
+        let mut lanes = lanes;
+        while !lanes.is_empty() {
+            let few = lanes.len().min(FEW);
+            let mut squares = [0.0; FEW];
+            for (row, y) in y.chunks_exact(stacked.width).enumerate() {
+                let of = row * stacked.width + lanes.start..row * stacked.width + lanes.start + few;
+                let (precision, y) = (&stacked.precision[of], &y[lanes.start..lanes.start + few]);
+                if few == FEW {
+                    for l in 0..FEW {
+                        let y = y[l].to_f64();
+                        squares[l] += y * y * precision[l];
+                    }
+                } else {
+                    for l in 0..few {
+                        let y = y[l].to_f64();
+                        squares[l] += y * y * precision[l];
+                    }
+                }
+            }
+            stack.squares[lanes.start..lanes.start + few].copy_from_slice(&squares[..few]);
+            lanes.start += few;
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! The small products an EM pass sums up for the mode it updates: A, H and S.
+
+use pulp::{Simd, WithSimd};
+
+use super::super::aligned::Aligned;
+use super::super::contract::has_room_for_pairs;
+use super::super::plan::Plan;
+use super::super::simd::Real;
+use super::super::statistics::ComponentStatistics;
+use super::{Stack, Stacked};
+
+/// Entries that wait until they are multiplied together, so that the sums are not fetched for each.
+const WAITING: usize = 8;
+
+/// Vectors and columns per tile of the product.
+const TILE_VECTORS: usize = 3;
+const TILE_COLUMNS: usize = 4;
+
+/// A = Σ γ Z Qᵀ, S = Σ γ Q Qᵀ and H = Σ γ Q W Qᵀ of every component, of one chunk of samples, in the working precision:
+/// one product, of Z, Q and Q W below each other with γ Q.
+///
+/// Z and Q have as many columns as the first step, times the indices of all other modes that are not updated; for each of the
+/// latter, a sample makes one entry. Lanes are rows times columns, and the columns are added up when the chunk ends.
+pub(crate) struct StackProducts<T> {
+    /// p_d and r_d.
+    sides: (usize, usize),
+    /// Columns, and columns with zeros up to a power of two, so that they fit the vectors.
+    cols: usize,
+    padded: usize,
+    /// Numbers of the left and the right side of an entry.
+    left: usize,
+    right: usize,
+    /// How many entries of a component wait.
+    waiting: Vec<usize>,
+    /// Z, Q and Q W, `[component][entry][row][column]`.
+    rows: Aligned<T>,
+    /// γ Q, `[component][entry][r_d][column]`, repeated so that it fills a vector.
+    factors: Aligned<T>,
+    /// `[component][r_d][row][column]`.
+    sums: Aligned<T>,
+}
+
+impl<T: Real> StackProducts<T> {
+    pub(crate) fn new(plan: &Plan<T>, stacked: &Stacked<T>) -> Self {
+        let last = plan.steps[plan.steps.len() - 1];
+        let (p, r, k) = (last.n, last.cols, plan.components.len());
+        // Vectors have no other mode, and so one column.
+        let cols = if stacked.later.is_empty() { 1 } else { stacked.first.cols };
+        let padded = cols.next_power_of_two();
+        let left = ((p + 2 * r) * padded).next_multiple_of(T::LANES.max(padded));
+        let right = r * padded.max(T::LANES);
+        let zeros = |n: usize| Aligned::new(T::from_f64(0.0), n);
+        Self {
+            sides: (p, r),
+            cols,
+            padded,
+            left,
+            right,
+            waiting: vec![0; k],
+            rows: zeros(k * WAITING * left),
+            factors: zeros(k * WAITING * right),
+            sums: zeros(k * r * left),
+        }
+    }
+
+    /// Adds a sample of the block with weight γ to component `k`.
+    #[inline(always)]
+    pub(crate) fn add<S: Simd>(
+        &mut self,
+        simd: S,
+        stacked: &Stacked<T>,
+        stack: &Stack<T>,
+        lane: usize,
+        k: usize,
+        gamma: T,
+    ) {
+        let ((p, r), cols, padded) = (self.sides, self.cols, self.padded);
+        let first = stacked.lanes_of(k).start;
+        let y = stack.y(lane);
+        let (before, after) = stacked.later.last().map_or((1, 1), |l| (l.step.before, l.step.after));
+        for o in 0..before {
+            for m in 0..after {
+                if self.waiting[k] == WAITING {
+                    self.multiply(simd, k);
+                }
+                let entry = k * WAITING + self.waiting[k];
+                self.waiting[k] += 1;
+                let rows = &mut self.rows[entry * self.left..(entry + 1) * self.left];
+                let (z, q) = rows.split_at_mut(p * padded);
+                let (q, qw) = q.split_at_mut(r * padded);
+                let factors = &mut self.factors[entry * self.right..(entry + 1) * self.right];
+                if stacked.later.is_empty() {
+                    // Order 1: Z is the sample itself, and the core are the columns of the only step.
+                    let x = stack.sample(stacked, lane, p);
+                    let mean = &stacked.means[k * stacked.stride..][..p];
+                    for i in 0..p {
+                        z[i] = x[i] - mean[i];
+                    }
+                    for a in 0..r {
+                        q[a] = y[first + a] * stacked.rounded_precision[first + a];
+                        qw[a] = q[a];
+                        factors[a * T::LANES..(a + 1) * T::LANES].fill(q[a] * gamma);
+                    }
+                    continue;
+                }
+                let from = &stack.z(lane)[(o * p * after + m) * stacked.width + first..];
+                copy_rows(from, after * stacked.width, z, cols, padded);
+                let w = &stacked.other_variances[(o * after + m) * stacked.width + first..][..cols];
+                let repeated = self.right / r;
+                for a in 0..r {
+                    let at = ((o * r + a) * after + m) * stacked.width + first;
+                    let (y, precision) = (&y[at..at + cols], &stacked.rounded_precision[at..at + cols]);
+                    let (q, qw) = (&mut q[a * padded..][..cols], &mut qw[a * padded..][..cols]);
+                    let factors = &mut factors[a * repeated..(a + 1) * repeated];
+                    for j in 0..cols {
+                        q[j] = y[j] * precision[j];
+                        qw[j] = q[j] * w[j];
+                        factors[j] = q[j] * gamma;
+                    }
+                    for j in padded..repeated {
+                        factors[j] = factors[j - padded];
+                    }
+                }
+            }
+        }
+    }
+
+    /// Multiplies what is waiting for component `k`.
+    #[inline(always)]
+    fn multiply<S: Simd>(&mut self, simd: S, k: usize) {
+        let (_, r) = self.sides;
+        let waiting = std::mem::take(&mut self.waiting[k]);
+        simd.vectorize(Multiply {
+            rows: &self.rows[k * WAITING * self.left..][..waiting * self.left],
+            factors: &self.factors[k * WAITING * self.right..][..waiting * self.right],
+            sums: &mut self.sums[k * r * self.left..(k + 1) * r * self.left],
+            left: self.left,
+            right: self.right,
+            columns: r,
+        });
+    }
+
+    /// Moves what was added for component `k` to its sums in double precision.
+    #[inline(always)]
+    pub(crate) fn flush<S: Simd>(&mut self, simd: S, k: usize, to: &mut ComponentStatistics) {
+        self.multiply(simd, k);
+        let (p, r) = self.sides;
+        let sums = &mut self.sums[k * r * self.left..(k + 1) * r * self.left];
+        for (a, sums) in sums.chunks_exact(self.left).enumerate() {
+            let total = |row: usize| -> f64 {
+                sums[row * self.padded..row * self.padded + self.cols].iter().map(|x| x.to_f64()).sum()
+            };
+            for i in 0..p {
+                to.cross[(i, a)] += total(i);
+            }
+            for b in 0..r {
+                to.gram[(a, b)] += total(p + b);
+                to.weighted_gram[(b, a)] += total(p + r + b);
+            }
+        }
+        sums.fill(T::from_f64(0.0));
+    }
+}
+
+/// Copies `cols` numbers of every row; rows come every `stride` and go every `padded`.
+#[inline(always)]
+fn copy_rows<T: Real>(from: &[T], stride: usize, to: &mut [T], cols: usize, padded: usize) {
+    match cols {
+        2 => copy_rows_of::<T, 2>(from, stride, to, padded),
+        3 => copy_rows_of::<T, 3>(from, stride, to, padded),
+        4 => copy_rows_of::<T, 4>(from, stride, to, padded),
+        8 => copy_rows_of::<T, 8>(from, stride, to, padded),
+        16 => copy_rows_of::<T, 16>(from, stride, to, padded),
+        _ => {
+            for (i, to) in to.chunks_exact_mut(padded).enumerate() {
+                let from = &from[i * stride..i * stride + cols];
+                for j in 0..cols {
+                    to[j] = from[j];
+                }
+            }
+        }
+    }
+}
+
+/// The same for a number of columns that the compiler knows.
+#[inline(always)]
+fn copy_rows_of<T: Real, const C: usize>(from: &[T], stride: usize, to: &mut [T], padded: usize) {
+    for (i, to) in to.chunks_exact_mut(padded).enumerate() {
+        to[..C].copy_from_slice(&from[i * stride..i * stride + C]);
+    }
+}
+
+/// sums[a][lane] += Σ over entries of rows[entry][lane] · factors[entry][a][lane modulo their length].
+struct Multiply<'a, T> {
+    rows: &'a [T],
+    factors: &'a [T],
+    sums: &'a mut [T],
+    left: usize,
+    right: usize,
+    columns: usize,
+}
+
+impl<T: Real> WithSimd for Multiply<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        let per_vector = size_of::<T::Vector<S>>() / size_of::<T>();
+        let vectors = self.left / per_vector;
+        // A factor of several vectors goes with every so manieth vector of the rows.
+        let period = self.right / self.columns / per_vector;
+        let most = if has_room_for_pairs::<S>() { TILE_VECTORS } else { 2 };
+        let tiles = self.columns.div_ceil(TILE_COLUMNS);
+        let mut v = 0;
+        while v < vectors {
+            // Together only where they go with the same vector of a factor.
+            let width = if period == 1 { most.min(vectors - v) } else { 1 };
+            let mut a = 0;
+            for t in 0..tiles {
+                let height = (self.columns - a).div_ceil(tiles - t);
+                let at = (v, a, v % period);
+                match (width, height) {
+                    (3, 1) => self.tile::<S, 3, 1>(simd, at),
+                    (3, 2) => self.tile::<S, 3, 2>(simd, at),
+                    (3, 3) => self.tile::<S, 3, 3>(simd, at),
+                    (3, _) => self.tile::<S, 3, 4>(simd, at),
+                    (2, 1) => self.tile::<S, 2, 1>(simd, at),
+                    (2, 2) => self.tile::<S, 2, 2>(simd, at),
+                    (2, 3) => self.tile::<S, 2, 3>(simd, at),
+                    (2, _) => self.tile::<S, 2, 4>(simd, at),
+                    (_, 1) => self.tile::<S, 1, 1>(simd, at),
+                    (_, 2) => self.tile::<S, 1, 2>(simd, at),
+                    (_, 3) => self.tile::<S, 1, 3>(simd, at),
+                    _ => self.tile::<S, 1, 4>(simd, at),
+                }
+                a += height;
+            }
+            v += width;
+        }
+    }
+}
+
+impl<T: Real> Multiply<'_, T> {
+    #[inline(always)]
+    fn tile<S: Simd, const V: usize, const A: usize>(
+        &mut self,
+        simd: S,
+        (v, a, phase): (usize, usize, usize),
+    ) {
+        let per_vector = size_of::<T::Vector<S>>() / size_of::<T>();
+        let (left, right) = (self.left / per_vector, self.right / per_vector);
+        let period = right / self.columns;
+        let (rows, factors) = (T::vectors::<S>(self.rows), T::vectors::<S>(self.factors));
+        let sums = T::vectors_mut::<S>(self.sums);
+        let mut sum = [[T::splat(simd, T::from_f64(0.0)); V]; A];
+        for j in 0..A {
+            sum[j].copy_from_slice(&sums[(a + j) * left + v..(a + j) * left + v + V]);
+        }
+        for (rows, factors) in rows.chunks_exact(left).zip(factors.chunks_exact(right)) {
+            let rows = &rows[v..v + V];
+            let factors = &factors[a * period + phase..(a + A - 1) * period + phase + 1];
+            for j in 0..A {
+                let factor = factors[j * period];
+                for i in 0..V {
+                    sum[j][i] = T::mul_add(simd, rows[i], factor, sum[j][i]);
+                }
+            }
+        }
+        for j in 0..A {
+            sums[(a + j) * left + v..(a + j) * left + v + V].copy_from_slice(&sum[j]);
+        }
+    }
+}
