@@ -15,6 +15,7 @@
 //! | [`block`] | a block of samples: contraction and densities |
 //! | [`plan`] | a model made ready for the blocks |
 //! | [`coarse`] | which components need not be looked at |
+//! | [`differences`] | sums of differences from a point |
 //! | [`statistics`], [`products`] | the sums of an EM pass, and the small products they are made of |
 //! | [`task`] | a pass as a value: everything it needs but the samples |
 //! | [`sums`] | what it finds out: values that add |
@@ -28,6 +29,7 @@ pub(crate) mod chunks;
 mod coarse;
 pub(crate) mod contract;
 pub(crate) mod cores;
+mod differences;
 pub(crate) mod distances;
 pub(crate) mod em;
 pub(crate) mod inference;

@@ -85,7 +85,7 @@ impl Task {
             Task::Em { model, mode, precision } => {
                 Sums::Em(em_pass(model, samples, *mode, *precision, path)?)
             }
-            Task::Moments { origin } => Sums::Moments(moments::sums(samples, origin)?),
+            Task::Moments { origin } => Sums::Moments(moments::sums(samples, origin, path)?),
             Task::Scatter { mean, loadings, .. } if loadings.is_empty() => {
                 let flat = samples.clone().reshaped(&[samples.sample_len()])?;
                 let scatter = scatter(&flat, mean, &[None], 0, path)?;
