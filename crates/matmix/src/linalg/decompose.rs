@@ -61,10 +61,11 @@ const PRODUCT_ROWS: usize = 128;
 
 /// The `count` leading eigenpairs of a symmetric positive semi-definite matrix.
 pub fn leading_eigen(a: &Matrix, count: usize) -> Option<Eigen> {
-    if a.rows() >= LARGE && a.is_finite() {
-        if let Some(eigen) = krylov_eigen(a, count) {
-            return Some(eigen);
-        }
+    if a.rows() >= LARGE
+        && a.is_finite()
+        && let Some(eigen) = krylov_eigen(a, count)
+    {
+        return Some(eigen);
     }
     let mut eigen = eigen_symmetric(a)?;
     eigen.values.truncate(count);

@@ -404,16 +404,16 @@ fn centred<T: Real, E: Copy + Into<f64>>(x: &[E], scale: T, reference: &[T], roo
                 d[i] = T::from_f64(x[i].into()) * scale - g[i];
             }
             for i in 0..N {
-                squares[i] = squares[i] + d[i] * d[i];
+                squares[i] += d[i] * d[i];
             }
             for i in 0..N {
-                d[i] = d[i] * root;
+                d[i] *= root;
             }
             *out = d;
         }
         for i in 0..x_rest.len() {
             let d = T::from_f64(x_rest[i].into()) * scale - g_rest[i];
-            squares[i] = squares[i] + d * d;
+            squares[i] += d * d;
             out_rest[i] = d * root;
         }
         for s in squares {
