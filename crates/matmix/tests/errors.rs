@@ -519,7 +519,7 @@ fn tasks_for_other_samples_and_bytes_that_are_none() {
     assert_eq!(problem, "the origin has 5 numbers; samples of 2×3 have 6");
     assert_eq!(refused(Task::Groups { centres: vec![], reference: vec![0.0; 6] }), "there are no centres");
     let loadings = vec![None, Some(Matrix::identity(4, 2))];
-    let problem = refused(Task::Scatter { mean: vec![0.0; 6], loadings, mode: 0 });
+    let problem = refused(Task::Scatter { mean: vec![0.0; 6], loadings, modes: vec![0] });
     assert_eq!(problem, "the loadings are not for samples of 2×3");
     let model = random_mixture(1, &[2, 3], &[1, 1], 1);
     let problem = refused(Task::Em { model, mode: 2, precision: Precision::Auto });

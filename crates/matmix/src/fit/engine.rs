@@ -9,7 +9,7 @@ use crate::linalg::Matrix;
 use crate::model::Mixture;
 use crate::pass::moments::Moments;
 use crate::pass::sums::mismatch;
-use crate::pass::{GroupSums, Precision, Statistics, Sums, Task};
+use crate::pass::{GroupSums, Precision, ScatterSums, Statistics, Sums, Task};
 
 /// Something that holds a set of samples and can run passes over it. [`Samples`] is one.
 ///
@@ -153,24 +153,28 @@ pub(super) fn moments(engine: &dyn Engine) -> Result<Moments> {
     }
 }
 
-/// Σ w Z Zᵀ of one mode.
-pub(super) fn scatter(
+/// Σ w Z Zᵀ of some modes in one pass, and the squares of the samples.
+pub(super) fn scatters(
     engine: &dyn Engine,
     mean: &[f64],
     loadings: &[Option<Matrix>],
-    mode: usize,
-) -> Result<Matrix> {
-    let task = Task::Scatter { mean: mean.to_vec(), loadings: loadings.to_vec(), mode };
+    modes: &[usize],
+) -> Result<ScatterSums> {
+    let task = Task::Scatter { mean: mean.to_vec(), loadings: loadings.to_vec(), modes: modes.to_vec() };
+    let fit = |sums: &ScatterSums| {
+        sums.scatters.iter().map(Matrix::rows).eq(modes.iter().map(|&d| engine.shape()[d]))
+    };
     match run(engine, &task)? {
-        Sums::Scatter(sums) if sums.scatter.rows() == engine.shape()[mode] => Ok(sums.scatter),
+        Sums::Scatter(sums) if fit(&sums) => Ok(sums),
         _ => Err(other_model()),
     }
 }
 
 /// Σ w x xᵀ of the flattened samples, P × P: every scatter of every mode can be made from it.
-pub(super) fn whole_scatter(engine: &dyn Engine, mean: &[f64]) -> Result<Matrix> {
-    match run(engine, &Task::Scatter { mean: mean.to_vec(), loadings: vec![], mode: 0 })? {
-        Sums::Scatter(sums) if sums.scatter.rows() == engine.sample_len() => Ok(sums.scatter),
+pub(super) fn whole_scatter(engine: &dyn Engine, mean: &[f64]) -> Result<ScatterSums> {
+    let loadings = vec![None; engine.order()];
+    match run(engine, &Task::Scatter { mean: mean.to_vec(), loadings, modes: vec![] })? {
+        Sums::Scatter(sums) if sums.scatters.iter().map(Matrix::rows).eq([engine.sample_len()]) => Ok(sums),
         _ => Err(other_model()),
     }
 }

@@ -1,6 +1,7 @@
 //! Fitting `LowRank`: exact eigenvectors for order 1, alternating ones for higher orders.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 
 use rayon::prelude::*;
 
@@ -10,16 +11,30 @@ use crate::data::Samples;
 use crate::error::{Error, Result};
 use crate::linalg::{Matrix, leading_eigen, mode_contraction, sides_around};
 use crate::model::{LowRank, ranks_for};
+use crate::pass::ScatterSums;
 use crate::pass::pack::PACKING;
 
 /// Up to this size a symmetric matrix is decomposed whole.
 const DENSE_LIMIT: usize = 16_384;
 
-/// Up to this many elements of a sample the scatter of the flattened samples is considered: 8 MB.
+/// Up to this many elements of a sample, or of its core, the scatter of all of them is considered: 8 MB.
 const WHOLE_LIMIT: usize = 1024;
 
 /// How many alternations a fit is expected to take, at most.
-const EXPECTED_ALTERNATIONS: usize = 8;
+const EXPECTED_ALTERNATIONS: usize = 4;
+
+/// Of so many samples one is taken to begin with, if that leaves enough of them.
+const PART: usize = 16;
+const PART_LEAST: usize = 256;
+
+/// When the loadings of a part are good enough to begin with: the relative change of an alternation, and how many of
+/// them at most.
+const PART_TOL: f64 = 1e-4;
+const PART_ITERATIONS: usize = 8;
+
+/// By how much less of all samples than of the part the loadings may capture, as a share of the squares: more than chance
+/// explains, and the part is not like the rest.
+const UNLIKE: f64 = 0.02;
 
 /// Up to so many bytes samples are fetched from elsewhere, all of them.
 const FETCH_LIMIT: usize = 64 << 20;
@@ -59,7 +74,8 @@ pub struct LowRankFit {
 /// Fits orthonormal loadings to the samples.
 ///
 /// Order 1 is solved exactly (PCA). Higher orders alternate: for one mode after the other, the leading eigenvectors
-/// of its scatter given the loadings of the others, from the leading eigenvectors of the whole scatter.
+/// of its scatter given the loadings of the others, from the leading eigenvectors of the whole scatter or, if there are
+/// many samples, from the loadings of every sixteenth.
 pub fn fit_low_rank(samples: &Samples<'_>, options: &LowRankOptions) -> Result<LowRankFit> {
     fit_low_rank_on(samples, options)
 }
@@ -79,19 +95,17 @@ pub fn fit_low_rank_on(samples: &dyn Engine, options: &LowRankOptions) -> Result
 }
 
 fn fit(samples: &dyn Engine, rank: &[usize], options: &LowRankOptions) -> Result<LowRankFit> {
-    let moments = engine::moments(samples)?;
     let (mean, total) = if options.centred {
-        (moments.mean, moments.variance)
+        let moments = engine::moments(samples)?;
+        (moments.mean, Some(moments.variance))
     } else {
-        let square: f64 = moments.mean.iter().map(|m| m * m).sum();
-        (vec![0.0; samples.sample_len()], moments.variance + square)
+        (vec![0.0; samples.sample_len()], None)
     };
-    let mut reconstruction_error = Vec::new();
-    let mut note = |captured: f64| reconstruction_error.push((total - captured).max(0.0).sqrt());
-    let Loadings { loadings, variances, converged } =
-        alternate(samples, rank, &mean, options.max_iter, options.tol * total, &mut note)?;
-    let model = LowRank::new(samples.shape(), mean, loadings)?.with_variance(variances, total);
-    let stop = if converged { StopReason::Converged } else { StopReason::MaxIterations };
+    let found = alternate(samples, rank, &mean, total, options.max_iter, options.tol)?;
+    let total = found.total;
+    let reconstruction_error = found.captured.iter().map(|c| (total - c).max(0.0).sqrt()).collect();
+    let model = LowRank::new(samples.shape(), mean, found.loadings)?.with_variance(found.variances, total);
+    let stop = if found.converged { StopReason::Converged } else { StopReason::MaxIterations };
     Ok(LowRankFit { model, reconstruction_error, stop })
 }
 
@@ -100,109 +114,198 @@ pub(super) struct Loadings {
     pub(super) loadings: Vec<Matrix>,
     /// Per mode, the mean square along each loading.
     pub(super) variances: Vec<Vec<f64>>,
-    pub(super) converged: bool,
+    /// The mean square that is captured, after each alternation.
+    captured: Vec<f64>,
+    /// The mean square of the samples less their mean.
+    total: f64,
+    converged: bool,
 }
 
-/// Alternates over the modes until the captured variance changes by no more than `tol`; tells `note` what is captured
-/// after each alternation.
+/// Alternates over the modes until the captured mean square changes by no more than the share `tol` of the `total`,
+/// which is found on the way if it is not known.
 pub(super) fn alternate(
     samples: &dyn Engine,
     rank: &[usize],
     mean: &[f64],
+    total: Option<f64>,
     max_iter: usize,
     tol: f64,
-    note: &mut dyn FnMut(f64),
+) -> Result<Loadings> {
+    alternate_by(Way::choose(samples, rank, max_iter), samples, rank, mean, total, max_iter, tol)
+}
+
+fn alternate_by(
+    way: Way,
+    samples: &dyn Engine,
+    rank: &[usize],
+    mean: &[f64],
+    total: Option<f64>,
+    max_iter: usize,
+    tol: f64,
 ) -> Result<Loadings> {
     let shape = samples.shape();
     let weight = samples.total_weight();
-    let order = shape.len();
-    let reduced: Vec<usize> = (0..order).filter(|&d| rank[d] < shape[d]).collect();
+    let modes = reduced(shape, rank);
+    let few = shape.len() == 1 && samples.n_effective() <= shape[0];
+    let all = if few { all_rows(samples)? } else { None };
+    if let Some(&d) = modes.iter().find(|&&d| all.is_none() && shape[d] > DENSE_LIMIT) {
+        return Err(Error::TooLarge { size: shape[d], limit: DENSE_LIMIT });
+    }
+    let total = Cell::new(total);
+    let taken = |sums: ScatterSums| {
+        total.set(Some(total.get().unwrap_or(sums.squares / weight)));
+        sums.scatters
+    };
     // A mode kept whole has no loadings to find: the identity, and no contraction.
-    let mut loadings: Vec<Option<Matrix>> = vec![None; order];
-    let mut variances = vec![Vec::new(); order];
-    let whole = match pays_off(samples, rank, reduced.len() * max_iter.min(EXPECTED_ALTERNATIONS)) {
-        true => Some(engine::whole_scatter(samples, mean)?),
-        false => None,
+    let mut loadings: Vec<Option<Matrix>> = vec![None; shape.len()];
+    let whole = match way {
+        Way::Whole => taken(engine::whole_scatter(samples, mean)?).pop(),
+        _ => None,
     };
-    let scatter = |loadings: &[Option<Matrix>], d: usize| match &whole {
-        Some(whole) => Ok(mode_scatter(whole, shape, loadings, d)),
-        None => engine::scatter(samples, mean, loadings, d),
-    };
-    let solve = |loadings: &[Option<Matrix>], d: usize| -> Result<(Matrix, Vec<f64>)> {
-        let all = if order == 1 && samples.n_effective() <= shape[0] { all_rows(samples)? } else { None };
-        let (vectors, values) = if let Some(all) = all {
-            eigen_from_samples(&all, mean, rank[0])?
-        } else {
-            if shape[d] > DENSE_LIMIT {
-                return Err(Error::TooLarge { size: shape[d], limit: DENSE_LIMIT });
-            }
-            let scatter = scatter(loadings, d)?;
-            let eigen = leading_eigen(&scatter, rank[d]).ok_or(Error::Overflow { sample: 0 })?;
-            (eigen.vectors, eigen.values)
-        };
-        let mut vectors = vectors;
-        for j in 0..vectors.cols() {
-            crate::model::fix_sign(&mut vectors, j);
+    let scatters = |loadings: &[Option<Matrix>], modes: &[usize]| -> Result<Vec<Matrix>> {
+        match &whole {
+            Some(whole) => Ok(modes.iter().map(|&d| mode_scatter(whole, shape, loadings, d)).collect()),
+            None if modes.is_empty() => Ok(vec![]),
+            None => Ok(taken(engine::scatters(samples, mean, loadings, modes)?)),
         }
-        Ok((vectors, values.iter().map(|v| v.max(0.0) / weight).collect()))
     };
-    let mut converged = false;
-    if reduced.len() <= 1 {
+    let scatter = |loadings: &[Option<Matrix>], d: usize| Ok(scatters(loadings, &[d])?.swap_remove(0));
+    let mut variances = vec![Vec::new(); shape.len()];
+    let mut captured = Vec::new();
+    let mut converged = true;
+    if let [d] = *modes {
         // One step is exact.
-        let only = reduced.first().copied();
-        if let Some(d) = only {
-            let (vectors, values) = solve(&loadings, d)?;
-            note(values.iter().sum());
-            loadings[d] = Some(vectors);
-            variances[d] = values;
-        } else {
-            note(f64::INFINITY);
+        let (vectors, values) = match all {
+            Some(all) => {
+                let (vectors, values, squares) = eigen_from_samples(&all, mean, rank[0])?;
+                total.set(Some(total.get().unwrap_or(squares / weight)));
+                signed(vectors, &values, weight)
+            }
+            None => leading(&scatter(&loadings, d)?, rank[d], weight)?,
+        };
+        captured.push(values.iter().sum());
+        loadings[d] = Some(vectors);
+        variances[d] = values;
+    } else if let [first, ref others @ ..] = *modes {
+        let mut begun = None;
+        if let Way::Part(count) = way {
+            let (start, share) = from_part(samples, rank, mean, count)?;
+            let scatter = scatter(&start, first)?;
+            let before = mean_square(&scatter, start[first].as_ref(), weight);
+            if before >= (share - UNLIKE) * total.get().unwrap_or(0.0) {
+                loadings = start;
+                begun = Some((scatter, before));
+            }
         }
-        converged = true;
-    } else {
-        let start: Vec<Matrix> =
-            reduced[1..].iter().map(|&d| Ok(solve(&loadings, d)?.0)).collect::<Result<_>>()?;
-        for (&d, v) in reduced[1..].iter().zip(start) {
-            loadings[d] = Some(v);
+        if begun.is_none() {
+            let start = scatters(&loadings, others)?;
+            for (&d, scatter) in others.iter().zip(&start) {
+                loadings[d] = Some(leading(scatter, rank[d], weight)?.0);
+            }
         }
-        let mut before = f64::NEG_INFINITY;
+        let (mut at_hand, mut before) = begun.unzip();
+        converged = false;
         for _ in 0..max_iter.max(1) {
-            let mut captured = 0.0;
-            for &d in &reduced {
-                let (vectors, values) = solve(&loadings, d)?;
-                captured = values.iter().sum();
+            let mut now = 0.0;
+            for &d in &modes {
+                let scatter = match at_hand.take() {
+                    Some(scatter) => scatter,
+                    None => scatter(&loadings, d)?,
+                };
+                let (vectors, values) = leading(&scatter, rank[d], weight)?;
+                now = values.iter().sum();
                 loadings[d] = Some(vectors);
                 variances[d] = values;
             }
-            note(captured);
-            if captured - before <= tol {
+            captured.push(now);
+            if before.is_some_and(|before| now - before <= tol * total.get().unwrap_or(0.0)) {
                 converged = true;
                 break;
             }
-            before = captured;
+            before = Some(now);
         }
+    } else {
+        captured.push(f64::INFINITY);
     }
-    for d in 0..order {
-        if loadings[d].is_none() {
-            let scatter = scatter(&loadings, d)?;
-            variances[d] = (0..shape[d]).map(|i| scatter[(i, i)] / weight).collect();
-        }
+    let kept: Vec<usize> = (0..shape.len()).filter(|&d| loadings[d].is_none()).collect();
+    for (&d, scatter) in kept.iter().zip(&scatters(&loadings, &kept)?) {
+        variances[d] = (0..shape[d]).map(|i| scatter[(i, i)] / weight).collect();
     }
     let loadings =
         loadings.into_iter().zip(shape).map(|(v, &p)| v.unwrap_or_else(|| Matrix::identity(p, p))).collect();
-    Ok(Loadings { loadings, variances, converged })
+    Ok(Loadings { loadings, variances, captured, total: total.get().unwrap_or(0.0), converged })
 }
 
-/// Whether one pass for the scatter of the flattened samples, P × P, costs less than `passes` passes for the scatters of
-/// single modes: it multiplies more, but at the speed of a matrix product, and reads the samples once.
-fn pays_off(samples: &dyn Engine, rank: &[usize], passes: usize) -> bool {
-    let size = samples.sample_len();
-    let per_element = size / 2;
-    let contraction: usize = rank.iter().sum();
-    samples.order() > 1
-        && size <= WHOLE_LIMIT
-        && samples.len() > size
-        && per_element < passes * (contraction + PACKING)
+/// The modes that are not kept whole.
+fn reduced(shape: &[usize], rank: &[usize]) -> Vec<usize> {
+    (0..shape.len()).filter(|&d| rank[d] < shape[d]).collect()
+}
+
+/// The leading eigenvectors of a scatter and the mean square along each.
+fn leading(scatter: &Matrix, rank: usize, weight: f64) -> Result<(Matrix, Vec<f64>)> {
+    let eigen = leading_eigen(scatter, rank).ok_or(Error::Overflow { sample: 0 })?;
+    Ok(signed(eigen.vectors, &eigen.values, weight))
+}
+
+/// Eigenvectors with their signs fixed, and the eigenvalues of a scatter as mean squares.
+fn signed(mut vectors: Matrix, values: &[f64], weight: f64) -> (Matrix, Vec<f64>) {
+    for j in 0..vectors.cols() {
+        crate::model::fix_sign(&mut vectors, j);
+    }
+    (vectors, values.iter().map(|v| v.max(0.0) / weight).collect())
+}
+
+/// The mean square along loadings.
+fn mean_square(scatter: &Matrix, loadings: Option<&Matrix>, weight: f64) -> f64 {
+    loadings.map_or(scatter.trace(), |u| u.inner(&scatter.times(u))) / weight
+}
+
+/// Where the scatters of single modes come from.
+#[derive(Debug, PartialEq)]
+enum Way {
+    /// A pass each, from the leading eigenvectors of the scatters given nothing.
+    Passes,
+    /// A pass each, from the loadings of so many of the samples.
+    Part(usize),
+    /// The scatter of the flattened samples: one pass.
+    Whole,
+}
+
+impl Way {
+    /// The cheapest, counted in multiply-adds per sample.
+    fn choose(samples: &dyn Engine, rank: &[usize], max_iter: usize) -> Self {
+        let (shape, size) = (samples.shape(), samples.sample_len());
+        let modes = reduced(shape, rank);
+        if modes.len() < 2 {
+            return Way::Passes;
+        }
+        let pass = size * (PACKING + rank.iter().sum::<usize>());
+        let alternations = max_iter.min(EXPECTED_ALTERNATIONS);
+        if size <= WHOLE_LIMIT && samples.len() > size && size * size / 2 < alternations * modes.len() * pass
+        {
+            return Way::Whole;
+        }
+        // Two alternations on all samples at least, one to get there and one to see that nothing changes.
+        let part = (samples.n_effective() / PART).min(FETCH_LIMIT / (size * size_of::<f64>()));
+        if part >= PART_LEAST && max_iter > 2 { Way::Part(part) } else { Way::Passes }
+    }
+}
+
+/// The loadings of `count` samples, evenly spread over all that count, and the share of the squares they capture there.
+fn from_part(
+    samples: &dyn Engine,
+    rank: &[usize],
+    mean: &[f64],
+    count: usize,
+) -> Result<(Vec<Option<Matrix>>, f64)> {
+    let counting: Vec<usize> = (0..samples.len()).filter(|&n| samples.weight(n) > 0.0).collect();
+    let chosen = (0..count).map(|i| counting[i * counting.len() / count]).collect();
+    let part = engine::rows(samples, chosen)?;
+    let found = alternate(&part, rank, mean, None, PART_ITERATIONS, PART_TOL)?;
+    let share = found.captured.last().map_or(0.0, |captured| captured / found.total);
+    let modes = reduced(samples.shape(), rank);
+    let kept = |(d, v)| modes.contains(&d).then_some(v);
+    Ok((found.loadings.into_iter().enumerate().map(kept).collect(), share))
 }
 
 /// Σ w Z Zᵀ of mode d from Σ w x xᵀ of the flattened samples: the loadings of the other modes applied on both sides.
@@ -253,8 +356,9 @@ fn all_rows<'a>(samples: &'a dyn Engine) -> Result<Option<Cow<'a, Samples<'a>>>>
     Ok(Some(Cow::Owned(engine::rows(samples, counts)?)))
 }
 
-/// Fewer samples than elements: the eigenvectors of X Xᵀ (N × N) lead to those of XᵀX (P × P).
-fn eigen_from_samples(samples: &Samples<'_>, mean: &[f64], rank: usize) -> Result<(Matrix, Vec<f64>)> {
+/// Fewer samples than elements: the eigenvectors of X Xᵀ (N × N) lead to those of XᵀX (P × P). The last number is the
+/// trace of both.
+fn eigen_from_samples(samples: &Samples<'_>, mean: &[f64], rank: usize) -> Result<(Matrix, Vec<f64>, f64)> {
     let size = samples.sample_len();
     let chosen: Vec<usize> = (0..samples.len()).filter(|&n| samples.weight(n) > 0.0).collect();
     let mut x = Matrix::zeros(chosen.len(), size);
@@ -266,7 +370,8 @@ fn eigen_from_samples(samples: &Samples<'_>, mean: &[f64], rank: usize) -> Resul
         }
     }
     let overflow = Error::Overflow { sample: 0 };
-    let eigen = leading_eigen(&x.times_transpose(&x), chosen.len().min(rank)).ok_or(overflow)?;
+    let products = x.times_transpose(&x);
+    let eigen = leading_eigen(&products, chosen.len().min(rank)).ok_or(overflow)?;
     let largest = eigen.values.first().copied().unwrap_or(0.0);
     let mut vectors = Matrix::zeros(size, rank);
     let mut values = vec![0.0; rank];
@@ -296,7 +401,7 @@ fn eigen_from_samples(samples: &Samples<'_>, mean: &[f64], rank: usize) -> Resul
             }
         }
     }
-    Ok((vectors, values))
+    Ok((vectors, values, products.trace()))
 }
 
 /// Gram–Schmidt, twice, of column j against those before it; false if nothing is left of it.
@@ -334,15 +439,87 @@ mod tests {
         let samples = samples.with_weights((0..80).map(|n| 0.5 + f64::from(n % 3)).collect()).unwrap();
         let mean: Vec<f64> = (0..60).map(|i| 0.1 * number(7 * i)).collect();
         let loadings = |d: usize, r: usize| Some(Matrix::from_fn(shape[d], r, |i, j| number(i + 9 * j + d)));
-        let whole = engine::whole_scatter(&samples, &mean).unwrap();
+        let whole = engine::whole_scatter(&samples, &mean).unwrap().scatters.remove(0);
         for loadings in [[loadings(0, 2), loadings(1, 3), loadings(2, 1)], [None, loadings(1, 2), None]] {
             for d in 0..3 {
-                let expected = engine::scatter(&samples, &mean, &loadings, d).unwrap();
+                let expected = engine::scatters(&samples, &mean, &loadings, &[d]).unwrap().scatters.remove(0);
                 let found = mode_scatter(&whole, &shape, &loadings, d);
                 for (a, b) in found.as_slice().iter().zip(expected.as_slice()) {
                     assert!((a - b).abs() < 1e-11, "{a} {b}");
                 }
             }
         }
+    }
+
+    /// 28×28 samples of rank 3 with noise, in one corner; those that are `seldom` are larger and in the other, without noise.
+    fn images(n: usize, seldom: impl Fn(usize) -> bool) -> Samples<'static> {
+        let number = |i: usize| ((i as f64 + 1.0) * 0.618_033_989).fract() - 0.5;
+        let mut x = vec![0.0; n * 784];
+        for (n, x) in x.chunks_exact_mut(784).enumerate() {
+            let (first, height) = if seldom(n) { (0, 6.0) } else { (14, 1.0) };
+            for t in 0..3 {
+                let size = height * number(7919 * n + t) / (1 + t) as f64;
+                for i in 0..14 {
+                    for j in 0..14 {
+                        let shape = number(31 * i + 5 * t) * number(17 * j + 11 * t);
+                        x[(first + i) * 28 + first + j] += size * shape;
+                    }
+                }
+            }
+            if !seldom(n) {
+                x.iter_mut().enumerate().for_each(|(i, x)| {
+                    let (row, column) = (i / 28, i % 28);
+                    if row >= 14 && column >= 14 {
+                        *x += 0.02 * number(n * 97 + i * 13);
+                    }
+                });
+            }
+        }
+        Samples::from_vec(&[28, 28], x).unwrap()
+    }
+
+    #[test]
+    fn every_way_leads_to_the_same_loadings() {
+        let samples = images(4096, |_| false);
+        let find = |way| alternate_by(way, &samples, &[2, 3], &vec![0.01; 784], None, 100, 1e-12).unwrap();
+        let plain = find(Way::Passes);
+        for way in [Way::Whole, Way::Part(256), Way::Part(300)] {
+            let what = format!("{way:?}");
+            let found = find(way);
+            assert!((found.total / plain.total - 1.0).abs() < 1e-12, "{what}");
+            let (a, b) = (found.captured.last().unwrap(), plain.captured.last().unwrap());
+            assert!((a / b - 1.0).abs() < 1e-10, "{what}: {:?} {:?}", found.captured, plain.captured);
+            for (a, b) in found.loadings.iter().zip(&plain.loadings) {
+                // The same space: the projections of one onto the other lose nothing.
+                let common = a.transpose_times(b).column_norms_squared();
+                assert!(common.iter().all(|c| (c - 1.0).abs() < 1e-6), "{what}: {common:?}");
+            }
+        }
+    }
+
+    /// Of the few samples in the other corner, which have most of the squares, not one is in the part; what is found
+    /// there captures none of them, so that no alternation would ever see them.
+    #[test]
+    fn a_part_that_is_not_like_the_rest_is_not_begun_with() {
+        let samples = images(4096, |n| n % 16 == 8);
+        let find = |way| alternate_by(way, &samples, &[2, 2], &[0.0; 784], None, 100, 1e-9).unwrap();
+        let (part, plain) = (find(Way::Part(256)), find(Way::Passes));
+        assert_eq!(part.captured, plain.captured);
+        assert!(plain.captured.last().unwrap() > &(0.5 * plain.total));
+    }
+
+    #[test]
+    fn the_way_depends_on_the_size_and_the_number_of_samples() {
+        let choose = |n: usize, shape: &[usize], rank: &[usize], max_iter: usize| {
+            let size: usize = shape.iter().product();
+            Way::choose(&Samples::from_vec(shape, vec![0u8; n * size]).unwrap(), rank, max_iter)
+        };
+        assert_eq!(choose(10_000, &[28, 28], &[4, 4], 100), Way::Part(625));
+        assert_eq!(choose(4000, &[28, 28], &[4, 4], 100), Way::Passes);
+        assert_eq!(choose(10_000, &[28, 28], &[4, 4], 2), Way::Passes);
+        assert_eq!(choose(1000, &[12, 10], &[3, 3], 100), Way::Whole);
+        // Fewer samples than elements; one mode only.
+        assert_eq!(choose(100, &[12, 10], &[3, 3], 100), Way::Passes);
+        assert_eq!(choose(10_000, &[28, 28], &[4, 28], 100), Way::Passes);
     }
 }

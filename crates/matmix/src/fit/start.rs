@@ -180,7 +180,7 @@ fn local(
     moments: &Moments,
 ) -> Result<Component> {
     let Loadings { loadings, mut variances, .. } =
-        alternate(cluster, rank, &seen.mean, LOW_RANK_ITERATIONS, 0.0, &mut |_| ())?;
+        alternate(cluster, rank, &seen.mean, Some(seen.variance), LOW_RANK_ITERATIONS, 0.0)?;
     let ratio = moments.variance / seen.variance;
     if ratio.is_finite() && ratio > 0.0 {
         variances.iter_mut().flatten().for_each(|v| *v *= ratio);

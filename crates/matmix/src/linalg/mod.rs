@@ -12,6 +12,6 @@ pub use decompose::{
     Eigen, eigen_symmetric, leading_eigen, orthonormal_basis, solve_symmetric_right, svd_thin,
 };
 pub use decompose::{SymmetricFactor, cholesky_lower};
-pub(crate) use gram::{Product, add_columns_gram, add_rows_gram};
+pub(crate) use gram::{Product, add_rows_gram};
 pub use matrix::Matrix;
 pub use tensor::{expand, mode_contraction, mode_product, project, sides_around};

@@ -4,6 +4,7 @@ use pulp::{Simd, WithSimd};
 
 use super::chunks;
 use super::contract::contract_mode;
+use super::differences::add_difference;
 use super::pack::PackedWhole;
 use super::simd::{Path, Real};
 use super::sums::{Group, GroupSums};
@@ -51,12 +52,8 @@ pub(crate) fn groups(
         for (n, &k) in nearest.iter().enumerate() {
             let (group, weight) = (&mut sums.groups[k], samples.weight(first + n));
             group.weight += weight;
-            let mut square = 0.0;
-            for (i, (shift, c)) in group.shift.iter_mut().zip(&centres[k]).enumerate() {
-                let d = chunk.get(n * size + i) * samples.scale() - c;
-                *shift += weight * d;
-                square += d * d;
-            }
+            let x = chunk.slice(n * size..(n + 1) * size);
+            let square = add_difference(path, x, samples.scale(), &centres[k], weight, &mut group.shift);
             group.squared_distance += weight * square;
         }
         sums

@@ -15,6 +15,7 @@
 //! | [`block`] | a block of samples: contraction and densities |
 //! | [`plan`] | a model made ready for the blocks |
 //! | [`coarse`] | which components need not be looked at |
+//! | [`differences`], [`gram`] | sums of differences, and of the products of all pairs of elements |
 //! | [`statistics`], [`products`] | the sums of an EM pass, and the small products they are made of |
 //! | [`task`] | a pass as a value: everything it needs but the samples |
 //! | [`sums`] | what it finds out: values that add |
@@ -30,8 +31,10 @@ mod coarse;
 pub(crate) mod contract;
 pub(crate) mod cores;
 pub(crate) mod densities;
+mod differences;
 pub(crate) mod distances;
 pub(crate) mod em;
+mod gram;
 pub(crate) mod inference;
 pub(crate) mod meter;
 pub(crate) mod moments;

@@ -1,7 +1,9 @@
 //! Mean and total variance of a set: one pass, in double precision.
 
 use super::chunks;
-use crate::data::{Chunk, Samples};
+use super::differences::add_difference;
+use super::simd::Path;
+use crate::data::Samples;
 use crate::error::{Error, Result};
 
 /// Mean and spread of all samples.
@@ -50,7 +52,7 @@ impl MomentSums {
 }
 
 /// The sums of a set. Also where NaN and infinity are found before a fit begins.
-pub(crate) fn sums(samples: &Samples<'_>, origin: &[f64]) -> Result<MomentSums> {
+pub(crate) fn sums(samples: &Samples<'_>, origin: &[f64], path: Path) -> Result<MomentSums> {
     let size = samples.sample_len();
     chunks::sum(
         samples,
@@ -61,30 +63,8 @@ pub(crate) fn sums(samples: &Samples<'_>, origin: &[f64]) -> Result<MomentSums> 
             for n in 0..range.len() {
                 let w = samples.weight(range.start + n);
                 sums.weight += w;
-                let mut square = 0.0;
-                macro_rules! add {
-                    ($x:expr) => {
-                        // Eight sums of squares: one would wait for itself.
-                        let mut squares = [0.0; 8];
-                        for (i, (s, o)) in sums.sum.iter_mut().zip(origin).enumerate() {
-                            let d = f64::from($x[i]) * samples.scale() - o;
-                            *s += w * d;
-                            squares[i % 8] += d * d;
-                        }
-                        square += squares.iter().sum::<f64>();
-                    };
-                }
-                match chunk.slice(n * size..(n + 1) * size) {
-                    Chunk::U8(x) => {
-                        add!(x);
-                    }
-                    Chunk::F32(x) => {
-                        add!(x);
-                    }
-                    Chunk::F64(x) => {
-                        add!(x);
-                    }
-                }
+                let x = chunk.slice(n * size..(n + 1) * size);
+                let square = add_difference(path, x, samples.scale(), origin, w, &mut sums.sum);
                 if !square.is_finite() {
                     samples.check_finite(range.clone())?;
                     return Err(Error::Overflow { sample: range.start + n });

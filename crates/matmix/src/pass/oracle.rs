@@ -1,7 +1,7 @@
 //! Every instruction set against the equations, written out plainly in double precision.
 
 use super::em::{Way, em_pass, em_pass_by};
-use super::scatter::scatter;
+use super::scatter::scatters;
 use super::simd::Path;
 use super::{Precision, Statistics};
 use crate::data::Samples;
@@ -108,7 +108,7 @@ fn assert_same(found: &Statistics, expected: &Statistics, tol: f64, what: &str) 
 }
 
 /// Orders 1 to 4; ranks 1 to 9, so that every width of a tile and every remainder is met; sides that fit no vector.
-const CASES: [(&[usize], &[usize]); 12] = [
+const CASES: [(&[usize], &[usize]); 14] = [
     (&[1], &[1]),
     (&[7], &[3]),
     (&[37], &[9]),
@@ -121,6 +121,9 @@ const CASES: [(&[usize], &[usize]); 12] = [
     (&[1, 6, 1], &[1, 6, 1]),
     (&[2, 3, 4, 3], &[1, 2, 3, 2]),
     (&[9, 1, 2, 3], &[9, 1, 1, 2]),
+    // More rows than the scatter keeps a number per lane for: vectors as they lie, and contracted ones.
+    (&[70], &[3]),
+    (&[9, 70], &[1, 8]),
 ];
 
 #[test]
@@ -174,24 +177,40 @@ fn every_instruction_set_computes_the_scatter() {
             .zip(shape)
             .map(|(u, &p)| u.clone().unwrap_or_else(|| Matrix::identity(p, p)))
             .collect();
-        for mode in 0..shape.len() {
-            let mut expected = Matrix::zeros(shape[mode], shape[mode]);
-            let partly: Vec<usize> =
-                (0..shape.len()).map(|e| if e == mode { shape[e] } else { whole[e].cols() }).collect();
-            for x in x.chunks_exact(size) {
-                let centred: Vec<f64> = x.iter().zip(&mean).map(|(x, m)| x - m).collect();
-                let z = unfold(&project(&centred, shape, &whole, Some(mode)), &partly, mode);
+        let centred: Vec<Vec<f64>> =
+            x.chunks_exact(size).map(|x| x.iter().zip(&mean).map(|(x, m)| x - m).collect()).collect();
+        let squares: f64 = centred.iter().flatten().map(|x| x * x).sum();
+        // The scatters of all modes, and that of the cores.
+        let mut expected: Vec<Matrix> = shape.iter().map(|&p| Matrix::zeros(p, p)).collect();
+        let cores: usize = whole.iter().map(Matrix::cols).product();
+        let mut of_cores = Matrix::zeros(cores, cores);
+        for x in &centred {
+            for (mode, expected) in expected.iter_mut().enumerate() {
+                let partly: Vec<usize> =
+                    (0..shape.len()).map(|e| if e == mode { shape[e] } else { whole[e].cols() }).collect();
+                let z = unfold(&project(x, shape, &whole, Some(mode)), &partly, mode);
                 expected.add_scaled(1.0, &z.times_transpose(&z));
             }
-            let samples = Samples::from_slice(shape, &x).unwrap();
-            let narrow: Vec<f32> = x.iter().map(|&x| x as f32).collect();
-            let narrow = Samples::from_slice(shape, &narrow).unwrap();
+            let y = Matrix::from_vec(cores, 1, project(x, shape, &whole, None));
+            of_cores.add_scaled(1.0, &y.times_transpose(&y));
+        }
+        let samples = Samples::from_slice(shape, &x).unwrap();
+        let narrow: Vec<f32> = x.iter().map(|&x| x as f32).collect();
+        let narrow = Samples::from_slice(shape, &narrow).unwrap();
+        let all: Vec<usize> = (0..shape.len()).collect();
+        let each = all.iter().map(|&mode| (vec![mode], vec![&expected[mode]]));
+        let together = [(all.clone(), expected.iter().collect()), (vec![], vec![&of_cores])];
+        for (modes, expected) in each.chain(together) {
             for path in Path::available() {
-                let what = format!("{path:?} {shape:?} {rank:?} mode {mode}");
-                let found = scatter(&samples, &mean, &given, mode, path).unwrap();
-                assert_close(found.as_slice(), expected.as_slice(), 1e-12, &what);
-                let found = scatter(&narrow, &mean, &given, mode, path).unwrap();
-                assert_close(found.as_slice(), expected.as_slice(), 1e-5, &what);
+                for (samples, tol) in [(&samples, 1e-12), (&narrow, 1e-5)] {
+                    let what = format!("{path:?} {shape:?} {rank:?} modes {modes:?}");
+                    let found = scatters(samples, &mean, &given, &modes, path).unwrap();
+                    assert_eq!(found.scatters.len(), expected.len(), "{what}");
+                    for (found, expected) in found.scatters.iter().zip(&expected) {
+                        assert_close(found.as_slice(), expected.as_slice(), tol, &what);
+                    }
+                    assert_close(&[found.squares], &[squares], tol, &what);
+                }
             }
         }
     }

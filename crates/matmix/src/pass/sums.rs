@@ -14,7 +14,7 @@ pub enum Sums {
     Em(Statistics),
     /// For mean and variance.
     Moments(MomentSums),
-    /// For the eigenvectors of one mode.
+    /// For the eigenvectors of some modes.
     Scatter(ScatterSums),
     /// Of the samples nearest to each of a few centres.
     Groups(GroupSums),
@@ -22,13 +22,15 @@ pub enum Sums {
     Rows(Rows),
 }
 
-/// Σ w Z Zᵀ of one mode.
+/// Σ w Z Zᵀ of some modes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScatterSums {
     /// How many samples were seen.
     pub n_samples: u64,
-    /// The scatter, p_d × p_d.
-    pub scatter: Matrix,
+    /// One scatter per mode, p_d × p_d, or that of the cores.
+    pub scatters: Vec<Matrix>,
+    /// Σ w ‖X − mean‖².
+    pub squares: f64,
 }
 
 /// What k-means needs to know about the samples nearest to each centre.
@@ -161,9 +163,13 @@ impl Sums {
                 a.merge(b);
             }
             (Sums::Scatter(a), Sums::Scatter(b)) => {
-                same("rows", a.scatter.rows(), b.scatter.rows())?;
+                same("scatters", a.scatters.len(), b.scatters.len())?;
+                for (a, b) in a.scatters.iter().zip(&b.scatters) {
+                    same("rows", a.rows(), b.rows())?;
+                }
                 a.n_samples += b.n_samples;
-                a.scatter.add_scaled(1.0, &b.scatter);
+                a.scatters.iter_mut().zip(&b.scatters).for_each(|(a, b)| a.add_scaled(1.0, b));
+                a.squares += b.squares;
             }
             (Sums::Groups(a), Sums::Groups(b)) => {
                 same("centres", a.groups.len(), b.groups.len())?;
@@ -220,7 +226,9 @@ impl Sums {
             Sums::Scatter(s) => {
                 let mut to = begin(2);
                 to.number(s.n_samples);
-                to.matrix(&s.scatter);
+                to.real(s.squares);
+                to.size(s.scatters.len());
+                s.scatters.iter().for_each(|scatter| to.matrix(scatter));
                 to.finish()
             }
             Sums::Groups(s) => {
@@ -257,11 +265,13 @@ impl Sums {
                 squares: from.real()?,
             }),
             2 => {
-                let sums = ScatterSums { n_samples: from.number()?, scatter: from.matrix()? };
-                if sums.scatter.rows() != sums.scatter.cols() {
-                    return Err(from.wrong("the scatter is not square"));
+                let (n_samples, squares) = (from.number()?, from.real()?);
+                let scatters: Vec<Matrix> =
+                    (0..from.count(16)?).map(|_| from.matrix()).collect::<Result<_>>()?;
+                if scatters.iter().any(|s| s.rows() != s.cols()) {
+                    return Err(from.wrong("a scatter is not square"));
                 }
-                Sums::Scatter(sums)
+                Sums::Scatter(ScatterSums { n_samples, scatters, squares })
             }
             3 => {
                 let n_samples = from.number()?;

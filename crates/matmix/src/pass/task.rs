@@ -7,7 +7,7 @@ use super::distances::groups;
 use super::em::em_pass;
 use super::moments;
 use super::plan::Precision;
-use super::scatter::scatter;
+use super::scatter::{Scatters, scatters};
 use super::simd::Path;
 use super::sums::{Rows, ScatterSums, Sums};
 use super::wire::{Content, Reader, Writer};
@@ -33,14 +33,14 @@ pub enum Task {
         /// What is subtracted from every sample first: one of them, so that the sums do not cancel.
         origin: Vec<f64>,
     },
-    /// Σ w Z Zᵀ of one mode; without any loadings, Σ w x xᵀ of the flattened samples.
+    /// Σ w Z Zᵀ of some modes, or Σ w y yᵀ of the flattened cores.
     Scatter {
         /// What is subtracted from every sample.
         mean: Vec<f64>,
-        /// The loadings of the other modes; `None` keeps a mode whole.
+        /// The loadings, of which a mode's own do not count; `None` keeps a mode whole.
         loadings: Vec<Option<Matrix>>,
-        /// The mode, counted from 0.
-        mode: usize,
+        /// The modes, counted from 0; none for the cores.
+        modes: Vec<usize>,
     },
     /// For every sample the nearest centre, and the sums of each centre's samples.
     Groups {
@@ -85,15 +85,10 @@ impl Task {
             Task::Em { model, mode, precision } => {
                 Sums::Em(em_pass(model, samples, *mode, *precision, path)?)
             }
-            Task::Moments { origin } => Sums::Moments(moments::sums(samples, origin)?),
-            Task::Scatter { mean, loadings, .. } if loadings.is_empty() => {
-                let flat = samples.clone().reshaped(&[samples.sample_len()])?;
-                let scatter = scatter(&flat, mean, &[None], 0, path)?;
-                Sums::Scatter(ScatterSums { n_samples, scatter })
-            }
-            Task::Scatter { mean, loadings, mode } => {
-                let scatter = scatter(samples, mean, loadings, *mode, path)?;
-                Sums::Scatter(ScatterSums { n_samples, scatter })
+            Task::Moments { origin } => Sums::Moments(moments::sums(samples, origin, path)?),
+            Task::Scatter { mean, loadings, modes } => {
+                let Scatters { scatters, squares } = scatters(samples, mean, loadings, modes, path)?;
+                Sums::Scatter(ScatterSums { n_samples, scatters, squares })
             }
             Task::Groups { centres, reference } => Sums::Groups(groups(samples, centres, reference, path)?),
             Task::Rows { indices } => {
@@ -131,12 +126,9 @@ impl Task {
             Task::Em { mode, model, .. } if model.shape() == shape => in_order(*mode),
             Task::Em { .. } | Task::Rows { .. } => Ok(()),
             Task::Moments { origin } => full("origin", origin),
-            Task::Scatter { mean, loadings, mode } => {
+            Task::Scatter { mean, loadings, modes } => {
                 full("mean", mean)?;
-                in_order(*mode)?;
-                if loadings.is_empty() {
-                    return Ok(());
-                }
+                modes.iter().try_for_each(|&mode| in_order(mode))?;
                 let fits = |(u, &side): (&Option<Matrix>, &usize)| {
                     u.as_ref().is_none_or(|u| u.rows() == side && (1..=side).contains(&u.cols()))
                 };
@@ -175,9 +167,9 @@ impl Task {
                 to.reals(origin);
                 to.finish()
             }
-            Task::Scatter { mean, loadings, mode } => {
+            Task::Scatter { mean, loadings, modes } => {
                 let mut to = begin(2);
-                to.size(*mode);
+                to.sizes(modes);
                 to.reals(mean);
                 to.size(loadings.len());
                 for u in loadings {
@@ -222,14 +214,14 @@ impl Task {
             }
             1 => Task::Moments { origin: from.reals()? },
             2 => {
-                let (mode, mean) = (from.size()?, from.reals()?);
+                let (modes, mean) = (from.sizes()?, from.reals()?);
                 let loading = |from: &mut Reader<'_>| match from.byte()? {
                     0 => Ok(None),
                     1 => from.matrix().map(Some),
                     other => Err(from.wrong(format!("loadings are there or not, but {other} was found"))),
                 };
                 let loadings = (0..from.count(1)?).map(|_| loading(&mut from)).collect::<Result<_>>()?;
-                Task::Scatter { mean, loadings, mode }
+                Task::Scatter { mean, loadings, modes }
             }
             3 => {
                 let reference = from.reals()?;

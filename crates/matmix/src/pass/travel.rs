@@ -40,7 +40,7 @@ fn tasks(seed: u64) -> Vec<Task> {
         Task::Scatter {
             mean: normals(rng, 12),
             loadings: vec![None, Some(Matrix::from_vec(3, 2, normals(rng, 6)))],
-            mode: 0,
+            modes: [vec![0], vec![0, 1], vec![]][rng.random_range(0..3)].clone(),
         },
         Task::Groups { centres: (0..3).map(|_| normals(rng, 12)).collect(), reference: vec![0.0; 12] },
         Task::Rows { indices: vec![1007, 1003, 1090, 5] },
@@ -160,7 +160,7 @@ fn what_is_wrong_is_said() {
         wire::reseal(&mut bytes);
         refused(true, &bytes)
     };
-    says(changed(4, 9), "they are of version 9, this library knows version 1; use the same matmix");
+    says(changed(4, 9), "they are of version 9, this library knows version 2; use the same matmix");
     says(changed(6, 77), "their kind is 77");
     says(changed(8, 200), "they end before their content does");
     says(changed(8, 3), "bytes are left after their content");

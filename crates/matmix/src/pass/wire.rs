@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::linalg::Matrix;
 use crate::model::{Component, Mixture};
 
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 const HEADER: usize = 8;
 const CHECKSUM: usize = 4;
 
