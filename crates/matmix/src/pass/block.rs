@@ -201,12 +201,6 @@ impl<T: Real> Block<T> {
         self.y(plan, k).iter().skip(lane).step_by(self.densities.lanes).copied()
     }
 
-    /// ‖X − X̂‖² of one sample under component `k`.
-    #[inline(always)]
-    pub(crate) fn squared_error(&self, plan: &Plan<T>, k: usize, lane: usize) -> f64 {
-        self.densities.squared_error((k, lane), &plan.components[k], self.y_of(plan, k, lane))
-    }
-
     /// Z under component `k`: what went into the last step. Vectors have none.
     #[inline(always)]
     pub(crate) fn z(&self, plan: &Plan<T>, k: usize) -> &[T] {

@@ -150,13 +150,13 @@ impl<T: Real> Setup<T> {
 }
 
 /// What a thread reuses from chunk to chunk.
-struct Scratch<T> {
-    kernel: Kernel<T>,
+struct Scratch<'a, T> {
+    kernel: Kernel<'a, T>,
     shares: Shares<T>,
 }
 
 /// The two ways to evaluate and sum up.
-enum Kernel<T> {
+enum Kernel<'a, T> {
     SamplesAbreast {
         block: Block<T>,
         products: Products<T>,
@@ -164,22 +164,23 @@ enum Kernel<T> {
         gamma: Vec<T>,
     },
     ComponentsAbreast {
+        stacked: &'a Stacked<T>,
         stack: Stack<T>,
         products: StackProducts<T>,
-        bounds: Option<Bounds<T>>,
+        bounds: Option<(&'a Coarse<T>, Bounds<T>)>,
     },
 }
 
-impl<T: Real> Scratch<T> {
-    fn new(setup: &Setup<T>) -> Self {
+impl<'a, T: Real> Scratch<'a, T> {
+    fn new(setup: &'a Setup<T>) -> Self {
         let Setup { plan, stacked, coarse } = setup;
         let k = plan.components.len();
         let kernel = match stacked {
             Some(stacked) => {
                 let stack = Stack::new(stacked, k);
                 let products = StackProducts::new(plan, stacked);
-                let bounds = coarse.as_ref().map(Coarse::scratch);
-                Kernel::ComponentsAbreast { stack, products, bounds }
+                let bounds = coarse.as_ref().map(|coarse| (coarse, coarse.scratch()));
+                Kernel::ComponentsAbreast { stacked, stack, products, bounds }
             }
             None => {
                 let block = Block::new(plan);
@@ -192,16 +193,16 @@ impl<T: Real> Scratch<T> {
     }
 }
 
-struct Accumulate<'a, T> {
+struct Accumulate<'a, 's, T> {
     setup: &'a Setup<T>,
     samples: &'a Samples<'a>,
     chunk: Chunk<'a>,
     first: usize,
-    scratch: &'a mut Scratch<T>,
+    scratch: &'a mut Scratch<'s, T>,
     sums: &'a mut Statistics,
 }
 
-impl<T: Real> WithSimd for Accumulate<'_, T> {
+impl<T: Real> WithSimd for Accumulate<'_, '_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -216,15 +217,14 @@ impl<T: Real> WithSimd for Accumulate<'_, T> {
             first: self.first,
             all: (0..plan.components.len()).collect(),
         };
-        match (kernel, &self.setup.stacked) {
-            (Kernel::SamplesAbreast { block, products, gamma }, _) => {
+        match kernel {
+            Kernel::SamplesAbreast { block, products, gamma } => {
                 work.samples_abreast(simd, block, products, gamma, shares, self.sums);
             }
-            (Kernel::ComponentsAbreast { stack, products, bounds }, Some(stacked)) => {
-                let bounds = self.setup.coarse.as_ref().zip(bounds.as_mut());
+            Kernel::ComponentsAbreast { stacked, stack, products, bounds } => {
+                let bounds = bounds.as_mut();
                 work.components_abreast(simd, stacked, stack, products, bounds, shares, self.sums);
             }
-            (Kernel::ComponentsAbreast { .. }, None) => unreachable!("a stack without its plan"),
         }
         shares.flush(plan, self.sums);
     }
@@ -267,7 +267,10 @@ impl<T: Real> Work<'_, T> {
                 let best =
                     shares.find(self.plan, &block.densities, &self.all, lane, sample, self.samples, sums);
                 if best.weight > 0.0 {
-                    sums.squared_error += best.weight * block.squared_error(self.plan, best.component, lane);
+                    let y = block.y_of(self.plan, best.component, lane);
+                    let component = &self.plan.components[best.component];
+                    let error = block.densities.squared_error((best.slot, lane), component, y);
+                    sums.squared_error += best.weight * error;
                 }
                 let raw = self.chunk.slice(n * size..(n + 1) * size);
                 for &(k, share) in &shares.kept {
@@ -297,7 +300,7 @@ impl<T: Real> Work<'_, T> {
         stacked: &Stacked<T>,
         stack: &mut Stack<T>,
         products: &mut StackProducts<T>,
-        mut bounds: Option<(&Coarse<T>, &mut Bounds<T>)>,
+        mut bounds: Option<&mut (&Coarse<T>, Bounds<T>)>,
         shares: &mut Shares<T>,
         sums: &mut Statistics,
     ) {
@@ -329,8 +332,10 @@ impl<T: Real> Work<'_, T> {
                 let sample = self.first + n;
                 let best = shares.find(plan, &stack.densities, components, lane, sample, self.samples, sums);
                 if best.weight > 0.0 {
-                    let place = (best.slot, best.component);
-                    sums.squared_error += best.weight * stack.squared_error(plan, stacked, place, lane);
+                    let y = stack.y_of(stacked, best.component, lane);
+                    let component = &plan.components[best.component];
+                    let error = stack.densities.squared_error((best.slot, lane), component, y);
+                    sums.squared_error += best.weight * error;
                 }
                 for &(k, share) in &shares.kept {
                     add(

@@ -1,6 +1,7 @@
 //! Every instruction set against the equations, written out plainly in double precision.
 
 use super::em::{Way, em_pass, em_pass_by};
+use super::inference::{Cores, infer};
 use super::scatter::scatters;
 use super::simd::Path;
 use super::{Precision, Statistics};
@@ -212,6 +213,40 @@ fn every_instruction_set_computes_the_scatter() {
                     assert_close(&[found.squares], &[squares], tol, &what);
                 }
             }
+        }
+    }
+}
+
+/// Whatever block a sample is in, and wherever in it, its densities have the same bits: parts of a set may be cut anywhere.
+#[test]
+fn a_sample_does_not_depend_on_its_neighbours() {
+    for (shape, rank, k) in [(vec![7, 9], vec![3, 4], 9), (vec![40], vec![5], 7), (vec![7, 9], vec![3, 4], 1)]
+    {
+        let size: usize = shape.iter().product();
+        let component = |k: usize| {
+            let mean = (0..size).map(|i| number(i + 1000 * k)).collect();
+            let loading = |d: usize, p: usize, r: usize| {
+                Matrix::from_fn(p, r, |i, j| number(17 * i + 101 * j + 7 * d + k))
+            };
+            let sides = shape.iter().zip(&rank).enumerate();
+            let loadings = sides.map(|(d, (&p, &r))| loading(d, p, r)).collect();
+            Component::new(&shape, mean, loadings, 0.5).unwrap()
+        };
+        let model = Mixture::new(&shape, vec![1.0; k], (0..k).map(component).collect()).unwrap();
+        let x: Vec<f32> = (0..40 * size).map(|i| (2.0 * number(3 * i + 5)) as f32).collect();
+        let densities = |x: &[f32]| {
+            let samples = Samples::from_slice(&shape, x).unwrap();
+            let mut found = Vec::new();
+            infer(&model, &samples, Cores::All, 8, |i| i, |i| found.extend(i.log_density)).unwrap();
+            found
+        };
+        let together = densities(&x);
+        for n in 0..40 {
+            assert_eq!(
+                densities(&x[n * size..(n + 1) * size]),
+                together[n * k..(n + 1) * k],
+                "{shape:?} {k} {n}"
+            );
         }
     }
 }

@@ -418,18 +418,6 @@ impl<T: Real> Stack<T> {
         })
     }
 
-    /// ‖X − X̂‖² of one sample under the component in a slot.
-    #[inline(always)]
-    pub(crate) fn squared_error(
-        &self,
-        plan: &Plan<T>,
-        stacked: &Stacked<T>,
-        (slot, k): (usize, usize),
-        lane: usize,
-    ) -> f64 {
-        self.densities.squared_error((slot, lane), &plan.components[k], self.y_of(stacked, k, lane))
-    }
-
     /// Z of one sample, what went into the last step, `[row][lane]`. Vectors have none.
     #[inline(always)]
     fn z(&self, lane: usize) -> &[T] {
