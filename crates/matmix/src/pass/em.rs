@@ -167,7 +167,7 @@ enum Kernel<'a, T> {
         stacked: &'a Stacked<T>,
         stack: Stack<T>,
         products: StackProducts<T>,
-        bounds: Option<(&'a Coarse<T>, Bounds<T>)>,
+        bounds: Option<Box<(&'a Coarse<T>, Bounds<T>)>>,
     },
 }
 
@@ -179,7 +179,7 @@ impl<'a, T: Real> Scratch<'a, T> {
             Some(stacked) => {
                 let stack = Stack::new(stacked, k);
                 let products = StackProducts::new(plan, stacked);
-                let bounds = coarse.as_ref().map(|coarse| (coarse, coarse.scratch()));
+                let bounds = coarse.as_ref().map(|coarse| Box::new((coarse, coarse.scratch())));
                 Kernel::ComponentsAbreast { stacked, stack, products, bounds }
             }
             None => {
@@ -222,7 +222,7 @@ impl<T: Real> WithSimd for Accumulate<'_, '_, T> {
                 work.samples_abreast(simd, block, products, gamma, shares, self.sums);
             }
             Kernel::ComponentsAbreast { stacked, stack, products, bounds } => {
-                let bounds = bounds.as_mut();
+                let bounds = bounds.as_deref_mut();
                 work.components_abreast(simd, stacked, stack, products, bounds, shares, self.sums);
             }
         }
@@ -452,7 +452,7 @@ impl<T: Real> Shares<T> {
 fn add<T: Real>(mean: &mut [T], gamma: T, x: &[T]) {
     let x = &x[..mean.len()];
     for i in 0..mean.len() {
-        mean[i] = mean[i] + gamma * x[i];
+        mean[i] += gamma * x[i];
     }
 }
 
@@ -464,7 +464,7 @@ fn add_raw<T: Real>(mean: &mut [T], gamma: T, raw: Chunk<'_>, scale: T, referenc
     macro_rules! add {
         ($x:expr) => {
             for i in 0..size {
-                mean[i] = mean[i] + gamma * (T::from_f64(f64::from($x[i])) * scale - reference[i]);
+                mean[i] += gamma * (T::from_f64(f64::from($x[i])) * scale - reference[i]);
             }
         };
     }

@@ -173,10 +173,7 @@ fn copy_rows<T: Real>(from: &[T], stride: usize, to: &mut [T], cols: usize, padd
         16 => copy_rows_of::<T, 16>(from, stride, to, padded),
         _ => {
             for (i, to) in to.chunks_exact_mut(padded).enumerate() {
-                let from = &from[i * stride..i * stride + cols];
-                for j in 0..cols {
-                    to[j] = from[j];
-                }
+                to[..cols].copy_from_slice(&from[i * stride..i * stride + cols]);
             }
         }
     }
