@@ -9,7 +9,7 @@ use super::engine::{self, Engine};
 use super::history::StopReason;
 use crate::data::Samples;
 use crate::error::{Error, Result};
-use crate::linalg::{Matrix, leading_eigen, mode_contraction, sides_around};
+use crate::linalg::{Matrix, add_rows_gram, leading_eigen, mode_contraction, sides_around};
 use crate::model::{LowRank, ranks_for};
 use crate::pass::ScatterSums;
 use crate::pass::pack::PACKING;
@@ -370,17 +370,19 @@ fn eigen_from_samples(samples: &Samples<'_>, mean: &[f64], rank: usize) -> Resul
         }
     }
     let overflow = Error::Overflow { sample: 0 };
-    let products = x.times_transpose(&x);
+    let mut products = Matrix::zeros(chosen.len(), chosen.len());
+    add_rows_gram(x.as_slice(), chosen.len(), products.as_mut_slice());
+    products.mirror_lower();
     let eigen = leading_eigen(&products, chosen.len().min(rank)).ok_or(overflow)?;
     let largest = eigen.values.first().copied().unwrap_or(0.0);
     let mut vectors = Matrix::zeros(size, rank);
     let mut values = vec![0.0; rank];
     let mut found = 0;
+    let turned = x.transpose_times(&eigen.vectors);
     for (j, &value) in eigen.values.iter().enumerate() {
         if value > largest * 1e-12 && value > 0.0 {
-            let v = x.transpose_times(&Matrix::from_vec(x.rows(), 1, eigen.vectors.col(j)));
             for i in 0..size {
-                vectors[(i, found)] = v[(i, 0)];
+                vectors[(i, found)] = turned[(i, j)];
             }
             values[found] = value;
             found += 1;

@@ -117,6 +117,15 @@ impl Matrix {
         Self::from_fn(self.rows, b.rows, |i, j| dot(self.row(i), b.row(j)))
     }
 
+    /// Makes a symmetric matrix of its lower triangle.
+    pub(crate) fn mirror_lower(&mut self) {
+        for i in 0..self.rows {
+            for j in 0..i {
+                self[(j, i)] = self[(i, j)];
+            }
+        }
+    }
+
     /// Multiplies every element.
     pub fn scale(&mut self, factor: f64) {
         self.data.iter_mut().for_each(|x| *x *= factor);

@@ -186,12 +186,8 @@ fn bases(model: &Mixture, reference: &[f64], sides: &[usize]) -> Option<Vec<Matr
                 let u = &component.loadings()[d];
                 scatter.add_scaled(weight * others, &u.times_transpose(u));
             }
-            for i in 0..p {
-                for j in 0..=i {
-                    scatter[(i, j)] += between[(i, j)];
-                    scatter[(j, i)] = scatter[(i, j)];
-                }
-            }
+            between.mirror_lower();
+            scatter.add_scaled(1.0, &between);
             Some(leading_eigen(&scatter, sides[d])?.vectors)
         })
         .collect()
