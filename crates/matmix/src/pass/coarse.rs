@@ -16,15 +16,15 @@
 
 use pulp::Simd;
 
-use super::densities::Densities;
+use super::pack::Fetch;
 use super::plan::{Plan, Step, steps};
 use super::simd::Real;
 use super::stack::{Stack, Stacked};
 use crate::linalg::{Matrix, add_rows_gram, leading_eigen, project};
 use crate::model::{Component, Density, Mixture};
 
-/// e^−45 is far below what double precision can add to 1, with room for the rounding of the bounds.
-const HOPELESS: f64 = 45.0;
+/// e^−40 is far below what double precision can add to 1, many times over, with room for the rounding of the bounds.
+const HOPELESS: f64 = 40.0;
 
 /// The elements of a compressed sample are one of these fractions of those of a sample. The smaller they are the less the
 /// bounds cost and the more components they leave: on digits a sixteenth leaves 3 out of 30, a ninth 2, a quarter 1.4 (and
@@ -40,8 +40,8 @@ const ALONE: f64 = 2.0;
 /// Bounds are not tried if they are expected to leave more than this share of the work.
 const WORTH: f64 = 0.6;
 
-/// Bounds that leave more than this share of the components of the first samples are given up.
-const USEFUL: f64 = 0.2;
+/// Bounds that leave more than this share of the components of the first samples of a chunk are given up.
+const USEFUL: f64 = 0.35;
 
 /// Cheap bounds for all components of a model.
 pub(crate) struct Coarse<T> {
@@ -124,12 +124,19 @@ impl<T: Real> Coarse<T> {
 }
 
 impl<T: Real> Bounds<T> {
-    /// Bounds for the samples `x` of a block, less the reference.
+    /// Bounds for the samples `x` of a block, less the reference; what comes next is fetched into cache on the way.
     #[inline(always)]
-    pub(crate) fn find<S: Simd>(&mut self, simd: S, coarse: &Coarse<T>, x: &[T], count: usize) {
+    pub(crate) fn find<S: Simd>(
+        &mut self,
+        simd: S,
+        coarse: &Coarse<T>,
+        x: &[T],
+        count: usize,
+        fetch: Fetch<'_>,
+    ) {
         self.compressed.contract(simd, &coarse.compress, x, 0..count);
         self.stack.take_cores(&self.compressed, &coarse.compress, count);
-        self.stack.evaluate(simd, &coarse.plan, &coarse.stacked, &self.all, count, None);
+        self.stack.evaluate(simd, &coarse.plan, &coarse.stacked, &self.all, count, Some(fetch));
         let densities = &self.stack.densities;
         self.values.clear();
         for lane in 0..count {
@@ -143,16 +150,11 @@ impl<T: Real> Bounds<T> {
     pub(crate) fn of(&self, lane: usize) -> &[f64] {
         &self.values[lane * self.all.len()..(lane + 1) * self.all.len()]
     }
+}
 
-    /// Whether the bounds of the samples of a block, whose densities are all known, would have saved enough.
-    pub(crate) fn are_useful(&self, plan: &Plan<T>, densities: &Densities, count: usize) -> bool {
-        let left = |lane: usize| {
-            let largest = densities.largest(plan, &self.all, lane);
-            self.of(lane).iter().filter(|&&bound| may_matter(bound, largest)).count()
-        };
-        let left: usize = (0..count).map(left).sum();
-        (left as f64) < USEFUL * (count * self.all.len()) as f64
-    }
+/// Whether bounds have saved enough if they left so many of so many densities.
+pub(crate) fn are_useful(evaluated: usize, all: usize) -> bool {
+    evaluated as f64 <= USEFUL * all as f64
 }
 
 /// Whether a component with this bound may matter for a sample whose largest density so far is `largest`. Not a number

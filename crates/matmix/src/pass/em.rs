@@ -5,7 +5,7 @@ use pulp::{Simd, WithSimd};
 use super::aligned::Aligned;
 use super::block::{Block, Picked};
 use super::chunks;
-use super::coarse::{Bounds, Coarse};
+use super::coarse::{Bounds, Coarse, are_useful};
 use super::densities::Densities;
 use super::plan::{Plan, Precision};
 use super::products::Products;
@@ -308,27 +308,21 @@ impl<T: Real> Work<'_, T> {
         let mut some = Vec::with_capacity(self.all.len());
         for picked in self.blocks(lanes) {
             stack.load(simd, stacked, picked, &plan.reference);
-            let count = picked.count;
-            if let Some((coarse, bounds)) = &mut bounds {
-                bounds.find(simd, coarse, stack.x(), count);
+            let fetch = stacked.fetch(picked, size);
+            match &mut bounds {
+                Some((coarse, bounds)) => bounds.find(simd, coarse, stack.x(), picked.count, fetch),
+                None => stack.evaluate(simd, plan, stacked, &self.all, picked.count, Some(fetch)),
             }
-            // The first block of a chunk is evaluated whole: it tells whether the bounds save anything.
-            let bounded = picked.first > 0 && bounds.is_some();
-            let mut fetch = stacked.fetch(picked, size);
-            if bounded {
-                fetch.advance(fetch.lines());
-            } else {
-                stack.evaluate(simd, plan, stacked, &self.all, count, Some(fetch));
-            }
+            let mut evaluated = 0;
             for (lane, n) in picked.of().enumerate() {
                 let components = match &bounds {
-                    Some((_, bounds)) if bounded => {
+                    Some((_, bounds)) => {
                         stack.evaluate_likely(simd, plan, stacked, lane, bounds.of(lane), &mut some);
                         &some
                     }
-                    _ => &self.all,
+                    None => &self.all,
                 };
-                sums.evaluated += components.len() as u64;
+                evaluated += components.len();
                 let sample = self.first + n;
                 let best = shares.find(plan, &stack.densities, components, lane, sample, self.samples, sums);
                 if best.weight > 0.0 {
@@ -346,8 +340,9 @@ impl<T: Real> Work<'_, T> {
                     products.add(simd, stacked, stack, lane, k, share);
                 }
             }
-            if !bounded && bounds.as_ref().is_some_and(|(_, b)| !b.are_useful(plan, &stack.densities, count))
-            {
+            sums.evaluated += evaluated as u64;
+            // The first block of a chunk tells whether the bounds save anything.
+            if picked.first == 0 && !are_useful(evaluated, picked.count * self.all.len()) {
                 bounds = None;
             }
         }

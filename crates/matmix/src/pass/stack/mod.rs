@@ -6,6 +6,7 @@
 
 mod kernel;
 mod products;
+mod stacked;
 
 use std::ops::Range;
 
@@ -13,12 +14,13 @@ use pulp::{Simd, WithSimd};
 
 use self::kernel::{Dots, First, GROUP, Later, TILE_ROWS};
 pub(super) use self::products::StackProducts;
+pub(super) use self::stacked::Stacked;
 use super::aligned::Aligned;
 use super::block::Picked;
 use super::coarse::may_matter;
 use super::densities::Densities;
-use super::pack::{Fetch, Panel};
-use super::plan::{Plan, PlannedComponent, Step};
+use super::pack::Fetch;
+use super::plan::Plan;
 use super::simd::Real;
 use crate::data::Chunk;
 
@@ -30,159 +32,6 @@ const BLOCK_BYTES: usize = 128 << 10;
 
 /// Samples that are contracted together.
 const TOGETHER: usize = 4;
-
-/// Fewer lanes, or emptier ones, are not worth it.
-const MIN_LANES: usize = 24;
-const MIN_FILLED: f64 = 0.7;
-
-/// A [`Plan`] with its components side by side: lane k · cols + j belongs to column j of the first step's loadings of
-/// component k. What is left of a vector is zero.
-pub(crate) struct Stacked<T> {
-    first: Step,
-    /// Lanes, whole vectors of 64 bytes, and how many of them belong to a component.
-    width: usize,
-    filled: usize,
-    /// U of the first step, `[group of lanes][i][lane of the group]`.
-    loading: Aligned<T>,
-    /// What the contraction of a sample begins with, `[row][lane]`.
-    start: Aligned<T>,
-    later: Vec<LaterStep<T>>,
-    /// M − G, `[component][element]`, a component every `stride`.
-    means: Aligned<T>,
-    stride: usize,
-    /// 1/(s + σ²), `[row of the core][lane]`.
-    precision: Vec<f64>,
-    /// 1/(s + σ²) in the working precision.
-    rounded_precision: Vec<T>,
-    /// Π λ of the modes that are not updated, `[row of the core without that mode][lane]`.
-    other_variances: Vec<T>,
-    /// Elements of a core per index of the first mode: its modes after the first.
-    inner: usize,
-    /// How samples are fetched into cache.
-    whole: Panel,
-}
-
-struct LaterStep<T> {
-    /// Its sides count rows, because the first mode is in the lanes.
-    step: Step,
-    /// `[i][j][lane]`.
-    loading: Aligned<T>,
-}
-
-impl<T: Real> Stacked<T> {
-    pub(crate) fn new(plan: &Plan<T>) -> Self {
-        let first = plan.steps[0];
-        let cols = first.cols;
-        let width = (plan.components.len() * cols).next_multiple_of(T::LANES);
-        let stride = plan.sample_len.next_multiple_of(T::LANES);
-        // `rows` × lanes from what belongs to a component, a row and a column of the first step.
-        let spread = |rows: usize, value: &dyn Fn(&PlannedComponent<T>, usize, usize) -> T| {
-            let mut out = Aligned::new(T::from_f64(0.0), rows * width);
-            for (k, component) in plan.components.iter().enumerate() {
-                for row in 0..rows {
-                    for j in 0..cols {
-                        out[row * width + k * cols + j] = value(component, row, j);
-                    }
-                }
-            }
-            out
-        };
-        let later: Vec<LaterStep<T>> = plan.steps[1..]
-            .iter()
-            .map(|&step| {
-                let (mut before, mut after) = (step.before, step.after);
-                *(if first.mode < step.mode { &mut before } else { &mut after }) /= cols;
-                let loading = spread(step.n * step.cols, &|c, row, _| c.loadings[step.mode][row]);
-                LaterStep { step: Step { before, after, ..step }, loading }
-            })
-            .collect();
-        let inner: usize = plan.steps.iter().filter(|s| s.mode > first.mode).map(|s| s.cols).product();
-        // Where (row, j) is in the core.
-        let place = |row: usize, j: usize| ((row / inner) * cols + j) * inner + row % inner;
-        let rows = plan.core_len / cols;
-        let mut precision = vec![0.0; rows * width];
-        for (k, component) in plan.components.iter().enumerate() {
-            for row in 0..rows {
-                for j in 0..cols {
-                    precision[row * width + k * cols + j] = component.density.precision[place(row, j)];
-                }
-            }
-        }
-        let mut means = Aligned::new(T::from_f64(0.0), plan.components.len() * stride);
-        for (to, component) in means.chunks_exact_mut(stride).zip(&plan.components) {
-            to.iter_mut().zip(&component.offset).for_each(|(to, &m)| *to = T::from_f64(m));
-        }
-        let last = plan.steps[plan.steps.len() - 1];
-        let other_variances = if plan.steps.len() == 1 {
-            vec![]
-        } else {
-            // The updated mode left out, the others stand in their order.
-            let inner: usize = plan
-                .steps
-                .iter()
-                .filter(|s| s.mode != last.mode && s.mode > first.mode)
-                .map(|s| s.cols)
-                .product();
-            let place = |row: usize, j: usize| ((row / inner) * cols + j) * inner + row % inner;
-            spread(rows / last.cols, &|c, row, j| T::from_f64(c.other_variances[place(row, j)])).to_vec()
-        };
-        let (before, after) = (first.before, first.after);
-        Self {
-            first,
-            width,
-            filled: plan.components.len() * cols,
-            loading: in_groups(&spread(first.n, &|c, i, j| c.loadings[first.mode][i * cols + j]), width),
-            start: spread(before * after, &|c, row, j| {
-                c.start[(row / after * cols + j) * after + row % after]
-            }),
-            later,
-            means,
-            stride,
-            rounded_precision: precision.iter().map(|&x| T::from_f64(x)).collect(),
-            precision,
-            other_variances,
-            inner,
-            whole: Panel::whole(plan.sample_len),
-        }
-    }
-
-    /// Whether components side by side can be expected to be faster than samples side by side.
-    pub(crate) fn is_faster(plan: &Plan<T>) -> bool {
-        let lanes = plan.components.len() * plan.steps[0].cols;
-        let filled = lanes as f64 / lanes.next_multiple_of(T::LANES) as f64;
-        let fits = plan.sample_len * size_of::<T>() <= BLOCK_BYTES;
-        fits && lanes >= MIN_LANES && filled >= MIN_FILLED
-    }
-
-    /// Brings the samples of the next block into cache.
-    pub(crate) fn fetch<'a>(&'a self, picked: Picked<'a>, size: usize) -> Fetch<'a> {
-        Fetch::new(picked.chunk, size, &self.whole, picked.after())
-    }
-
-    /// Rows that come out of each step.
-    fn stages(&self) -> Vec<usize> {
-        let first = self.first.before * self.first.after;
-        std::iter::once(first).chain(self.later.iter().map(|l| l.step.out_len())).collect()
-    }
-
-    fn lanes_of(&self, component: usize) -> Range<usize> {
-        component * self.first.cols..(component + 1) * self.first.cols
-    }
-}
-
-/// Rows of `width` lanes, cut into groups of lanes: `[group][row][lane of the group]`.
-fn in_groups<T: Real>(rows: &[T], width: usize) -> Aligned<T> {
-    let mut out = Aligned::new(T::from_f64(0.0), rows.len());
-    let mut at = 0;
-    for first in (0..width).step_by(GROUP * T::LANES) {
-        let lanes = first..(first + GROUP * T::LANES).min(width);
-        for row in rows.chunks_exact(width) {
-            out[at..at + lanes.len()].copy_from_slice(&row[lanes.clone()]);
-            at += lanes.len();
-        }
-    }
-    out
-}
 
 /// A block of samples and what the model makes of it.
 pub(crate) struct Stack<T> {
@@ -564,6 +413,7 @@ impl<T: Real> WithSimd for Squares<'_, T> {
             for (row, y) in y.chunks_exact(stacked.width).enumerate() {
                 let of = row * stacked.width + lanes.start..row * stacked.width + lanes.start + few;
                 let (precision, y) = (&stacked.precision[of], &y[lanes.start..lanes.start + few]);
+                // The same twice: a number of turns that the compiler knows becomes one vector.
                 if few == FEW {
                     for l in 0..FEW {
                         let y = y[l].to_f64();
