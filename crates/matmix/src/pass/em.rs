@@ -263,15 +263,9 @@ impl<T: Real> Work<'_, T> {
             sums.evaluated += (self.all.len() * picked.count) as u64;
             gamma.fill(T::from_f64(0.0));
             for (lane, n) in picked.of().enumerate() {
+                let y = |k| block.y_of(self.plan, k, lane);
                 let sample = self.first + n;
-                let best =
-                    shares.find(self.plan, &block.densities, &self.all, lane, sample, self.samples, sums);
-                if best.weight > 0.0 {
-                    let y = block.y_of(self.plan, best.component, lane);
-                    let component = &self.plan.components[best.component];
-                    let error = block.densities.squared_error((best.slot, lane), component, y);
-                    sums.squared_error += best.weight * error;
-                }
+                shares.find(self.plan, &block.densities, &self.all, lane, y, sample, self.samples, sums);
                 let raw = self.chunk.slice(n * size..(n + 1) * size);
                 for &(k, share) in &shares.kept {
                     gamma[k * lanes + lane] = share;
@@ -323,14 +317,9 @@ impl<T: Real> Work<'_, T> {
                     None => &self.all,
                 };
                 evaluated += components.len();
+                let y = |k| stack.y_of(stacked, k, lane);
                 let sample = self.first + n;
-                let best = shares.find(plan, &stack.densities, components, lane, sample, self.samples, sums);
-                if best.weight > 0.0 {
-                    let y = stack.y_of(stacked, best.component, lane);
-                    let component = &plan.components[best.component];
-                    let error = stack.densities.squared_error((best.slot, lane), component, y);
-                    sums.squared_error += best.weight * error;
-                }
+                shares.find(plan, &stack.densities, components, lane, y, sample, self.samples, sums);
                 for &(k, share) in &shares.kept {
                     add(
                         &mut shares.means[k * size..(k + 1) * size],
@@ -352,13 +341,6 @@ impl<T: Real> Work<'_, T> {
             }
         }
     }
-}
-
-/// The most probable component of a sample, and the weight of the sample.
-struct Best {
-    slot: usize,
-    component: usize,
-    weight: f64,
 }
 
 /// Which sample belongs to which component, and what follows for all sums but the products.
@@ -384,32 +366,35 @@ impl<T: Real> Shares<T> {
         }
     }
 
-    /// The responsibilities of one sample, from its densities.
+    /// The responsibilities of one sample, from its densities and its Y under a component.
     #[inline(always)]
-    fn find(
+    fn find<Y: Iterator<Item = T>>(
         &mut self,
         plan: &Plan<T>,
         densities: &Densities,
         components: &[usize],
         lane: usize,
+        y: impl FnOnce(usize) -> Y,
         sample: usize,
         samples: &Samples<'_>,
         sums: &mut Statistics,
-    ) -> Best {
+    ) {
         self.kept.clear();
         let lanes = densities.lanes;
         let (best, log_likelihood) =
             densities.responsibilities(plan, components, lane, CUTOFF, &mut self.gamma);
         sums.n_samples += 1;
         let weight = samples.weight(sample);
-        let found = Best { slot: best, component: components[best], weight };
         if weight == 0.0 {
-            return found;
+            return;
         }
         sums.weight += weight;
         sums.log_likelihood += weight * log_likelihood;
         sums.note_likelihood(log_likelihood, sample);
-        sums.components[components[best]].assigned += 1;
+        let likely = components[best];
+        let error = densities.squared_error((best, lane), &plan.components[likely], y(likely));
+        sums.squared_error += weight * error;
+        sums.components[likely].assigned += 1;
         for (slot, &k) in components.iter().enumerate() {
             if self.gamma[slot] > NEGLIGIBLE {
                 let gamma = self.gamma[slot] * weight;
@@ -420,7 +405,6 @@ impl<T: Real> Shares<T> {
                 self.kept.push((k, T::from_f64(gamma)));
             }
         }
-        found
     }
 
     /// Brings Σ γ (X − G) of this chunk to double precision, and to Σ γ (X − M).

@@ -279,6 +279,11 @@ impl<T: Real> PackedWhole<T> {
         self.packed.fill(simd, &self.panel, chunk, range, scale, reference);
     }
 
+    /// Brings samples that will be packed next into cache.
+    pub(crate) fn fetch<'a>(&'a self, chunk: Chunk<'a>, of: Range<usize>) -> Fetch<'a> {
+        Fetch::new(chunk, self.panel.rows.len(), &self.panel, of)
+    }
+
     /// `x[element][lane]`.
     pub(crate) fn x(&self) -> &[T] {
         &self.packed.x

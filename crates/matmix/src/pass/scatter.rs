@@ -7,7 +7,7 @@ use super::aligned::Aligned;
 use super::chunks;
 use super::contract::{contract_steps, multiply, total};
 use super::gram::Gram;
-use super::pack::{Fetch, PackedWhole, Panel, lanes};
+use super::pack::{PackedWhole, lanes};
 use super::plan::{Step, cheapest_last, steps};
 use super::simd::{Path, Real};
 use crate::data::{Chunk, Element, Samples};
@@ -279,12 +279,11 @@ impl<T: Real> Part<'_, T> {
     ) {
         let Part { plan, samples, chunk, first } = *self;
         let (count, lanes) = (chunk.len() / row.len(), packed.lanes);
-        let panel = Panel::whole(row.len());
         for start in (0..count).step_by(lanes) {
             let end = (start + lanes).min(count);
             packed.fill(simd, chunk, start..end, samples.scale(), &plan.reference);
             // What is packed next is read while this block is worked on.
-            let mut fetch = Fetch::new(chunk, row.len(), &panel, end..(end + lanes).min(count));
+            let mut fetch = packed.fetch(chunk, end..(end + lanes).min(count));
             fetch.advance(fetch.lines());
             for lane in 0..end - start {
                 sums.squares += samples.weight(first + start + lane) * packed.norms()[lane];

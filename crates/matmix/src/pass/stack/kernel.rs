@@ -30,7 +30,7 @@ const PIECE: usize = 128;
 const TILE: usize = 4;
 
 /// How far sums are added up in the working precision: elements.
-const RUN: usize = 1024;
+pub(super) const RUN: usize = 1024;
 
 /// Machine vectors of `units` of 64 bytes.
 #[inline(always)]

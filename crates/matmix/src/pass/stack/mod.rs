@@ -12,9 +12,10 @@ use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
-use self::kernel::{Dots, First, GROUP, Later, TILE_ROWS};
+use self::kernel::{Dots, First, GROUP, Later, RUN, TILE_ROWS};
 pub(super) use self::products::StackProducts;
 pub(super) use self::stacked::Stacked;
+use self::stacked::place;
 use super::aligned::Aligned;
 use super::block::Picked;
 use super::coarse::may_matter;
@@ -101,9 +102,8 @@ impl<T: Real> Stack<T> {
             let x = &mut self.x[lane * stride..(lane + 1) * stride];
             let mut norm = 0.0;
             for (row, y) in from.y(lane).chunks_exact(stacked.width).enumerate() {
-                let (o, m) = (row / stacked.inner, row % stacked.inner);
                 for (j, &y) in y[..cols].iter().enumerate() {
-                    x[(o * cols + j) * stacked.inner + m] = y;
+                    x[place(row, j, cols, stacked.inner)] = y;
                     norm += y.to_f64() * y.to_f64();
                 }
             }
@@ -134,7 +134,7 @@ impl<T: Real> Stack<T> {
             contract(simd, stacked, &self.x, lanes, units, fetch, &mut self.stages);
         }
         for lane in 0..count {
-            simd.vectorize(Squares { stack: self, stacked, lane, lanes: 0..stacked.filled });
+            simd.vectorize(Squares { stack: self, stacked, lane, lanes: 0..all.len() * stacked.first.cols });
             for &k in all {
                 self.density(plan, stacked, lane, k, k);
             }
@@ -328,9 +328,6 @@ struct Load<'a, T> {
     picked: Picked<'a>,
     reference: &'a [T],
 }
-
-/// Elements whose squares are added up in the working precision.
-const RUN: usize = 1024;
 
 impl<T: Real> WithSimd for Load<'_, T> {
     type Output = ();

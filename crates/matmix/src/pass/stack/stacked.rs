@@ -18,9 +18,8 @@ const MIN_FILLED: f64 = 0.7;
 /// component k. What is left of a vector is zero.
 pub(crate) struct Stacked<T> {
     pub(super) first: Step,
-    /// Lanes, whole vectors of 64 bytes, and how many of them belong to a component.
+    /// Lanes, whole vectors of 64 bytes.
     pub(super) width: usize,
-    pub(super) filled: usize,
     /// U of the first step, `[group of lanes][i][lane of the group]`.
     pub(super) loading: Aligned<T>,
     /// What the contraction of a sample begins with, `[row][lane]`.
@@ -89,7 +88,6 @@ impl<T: Real> Stacked<T> {
         Self {
             first,
             width,
-            filled: plan.components.len() * cols,
             loading: in_groups(&loading, width),
             start: spread(plan, before * after, zero, |c, row, j| c.start[place(row, j, cols, after)]),
             later,
@@ -128,7 +126,7 @@ impl<T: Real> Stacked<T> {
 }
 
 /// Where column j of the first mode is in row `row` of a tensor whose rows leave that mode out: `inner` elements follow it.
-fn place(row: usize, j: usize, cols: usize, inner: usize) -> usize {
+pub(super) fn place(row: usize, j: usize, cols: usize, inner: usize) -> usize {
     (row / inner * cols + j) * inner + row % inner
 }
 
