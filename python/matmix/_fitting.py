@@ -12,7 +12,15 @@ from . import _matmix
 from ._base import History, ModelEstimator
 from ._progress import ProgressLine
 from ._sklearn import ConvergenceWarning, NotFittedError
-from ._validation import check_integer, check_number, check_rank, check_samples, check_seed, check_weights
+from ._validation import (
+    check_flag,
+    check_integer,
+    check_number,
+    check_rank,
+    check_samples,
+    check_seed,
+    check_weights,
+)
 
 
 class FitInterruptedWarning(UserWarning):
@@ -28,6 +36,7 @@ class MixtureFitting(ModelEstimator):
     n_init: int
     max_iter: int
     tol: float
+    accelerate: bool
     algorithm: str
     random_state: Any
     warm_start: bool
@@ -161,6 +170,7 @@ class MixtureFitting(ModelEstimator):
             "n_init": check_integer("n_init", self.n_init, 1) if start_model is None else 1,
             "max_iter": check_integer("max_iter", self.max_iter, 0),
             "tol": check_number("tol", self.tol),
+            "accelerate": check_flag("accelerate", self.accelerate),
             "seed": check_seed(self.random_state),
             "threads": None if self.n_threads is None else check_integer("n_threads", self.n_threads, 1),
             "checkpoint": checkpoint,

@@ -151,6 +151,13 @@ def check_number(name: str, value: Any) -> float:
     return float(value)
 
 
+def check_flag(name: str, value: Any) -> bool:
+    """True or false, and nothing that only counts as one of them."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"option `{name}` is {value!r}; it must be True or False")
+    return bool(value)
+
+
 def check_weights(sample_weight: Any, n: int) -> np.ndarray | None:
     """Sample weights as doubles, one per sample; a single number weighs all samples alike."""
     if sample_weight is None:

@@ -57,6 +57,9 @@ class Mixture(DensityMixin, MixtureFitting):
         The largest number of iterations, each a cycle over all modes.
     tol : float, default=1e-6
         The relative change of the mean log-likelihood that ends the fit; 0 runs all iterations.
+    accelerate : bool, default=True
+        Whether the exact algorithm may guess, once it has become slow, where its iterations are heading; a guess is
+        only kept if the likelihood does not fall.
     algorithm : {"exact", "paper"}, default="exact"
         Exact EM, or Algorithm 1 of the paper as printed (matrices only, slow).
     random_state : int, RandomState, Generator or None, default=None
@@ -132,6 +135,7 @@ class Mixture(DensityMixin, MixtureFitting):
         n_init: int = 1,
         max_iter: int = 100,
         tol: float = 1e-6,
+        accelerate: bool = True,
         algorithm: str = "exact",
         random_state: Any = None,
         warm_start: bool = False,
@@ -148,6 +152,7 @@ class Mixture(DensityMixin, MixtureFitting):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.accelerate = accelerate
         self.algorithm = algorithm
         self.random_state = random_state
         self.warm_start = warm_start

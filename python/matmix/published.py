@@ -67,6 +67,7 @@ class _One(Mixture):
         init_params: Any = "kmeans",
         max_iter: int = 100,
         tol: float = 1e-6,
+        accelerate: bool = True,
         algorithm: str = "exact",
         random_state: Any = None,
         warm_start: bool = False,
@@ -81,6 +82,7 @@ class _One(Mixture):
         self.init_params = init_params
         self.max_iter = max_iter
         self.tol = tol
+        self.accelerate = accelerate
         self.algorithm = algorithm
         self.random_state = random_state
         self.warm_start = warm_start

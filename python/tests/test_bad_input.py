@@ -67,6 +67,7 @@ def test_data(estimator, data, error, words):
         ({"tol": -1.0}, ValueError, "option `tol` is -1"),
         ({"tol": float("nan")}, ValueError, "option `tol` is NaN"),
         ({"tol": "small"}, TypeError, "tol"),
+        ({"accelerate": "no"}, TypeError, "option `accelerate` is 'no'; it must be True or False"),
         ({"n_threads": 0}, ValueError, "n_threads"),
         # Just above what the library allows: should the check ever go missing, this must not take the machine down.
         ({"n_threads": 1025}, ValueError, "threads"),

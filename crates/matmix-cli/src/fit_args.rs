@@ -73,6 +73,9 @@ pub(crate) struct Fitting {
     /// The change of what.
     #[arg(long, value_enum, default_value = "likelihood")]
     stop: StopArg,
+    /// Only plain iterations: no guesses where they are heading.
+    #[arg(long)]
+    no_acceleration: bool,
     /// Begin so many times and keep the fit with the largest log-likelihood.
     #[arg(long, value_name = "N", default_value_t = 1)]
     n_init: usize,
@@ -91,6 +94,7 @@ impl Fitting {
             rank: self.rank.as_ref().map(|r| r.0.clone()).unwrap_or_default(),
             n_init: self.n_init,
             max_iter: self.max_iter,
+            accelerate: !self.no_acceleration,
             tol: self.tol,
             stop: match self.stop {
                 StopArg::Likelihood => StopRule::LogLikelihood,

@@ -131,6 +131,7 @@ impl Fit {
             "n_init": options.n_init,
             "max_iter": options.max_iter,
             "tol": options.tol,
+            "accelerate": options.accelerate,
             "random_state": options.seed,
             "scale": self.options.reading.scale(),
             "checkpoint": self.checkpoint,
@@ -191,6 +192,7 @@ impl Fit {
             "init": match options.start { Start::KMeans => "kmeans", Start::Random => "random", _ => "model" },
             "max_iter": options.max_iter,
             "tol": options.tol,
+            "accelerate": options.accelerate,
             "n_init": options.n_init,
             "seed": options.seed,
         })

@@ -82,6 +82,8 @@ impl Method {
             algorithm: if faithful && self == Method::MixB2d { Algorithm::Paper } else { Algorithm::Exact },
             start: if faithful { Start::Random } else { Start::KMeans },
             max_iter: ITERATIONS,
+            // Iterations are counted as the paper counts them.
+            accelerate: false,
             tol: if self == Method::Glram { 1e-8 } else { tol },
             stop: StopRule::ReconstructionError,
             seed,

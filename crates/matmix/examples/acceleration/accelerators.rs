@@ -1,5 +1,6 @@
 //! The accelerators: each guesses from a few iterates where they are heading.
 
+use matmix::fit::accelerate::Squarem;
 use matmix::linalg::{Matrix, solve_symmetric_right};
 
 /// x, F(x) and where to go instead of F(x).
@@ -52,45 +53,16 @@ impl Accelerator for Overrelaxed {
     }
 }
 
-/// SQUAREM with step length S3 (Varadhan and Roland 2008), its longest step adapted as in their program.
-pub(crate) struct Squarem {
-    first: Option<(Vec<f64>, Vec<f64>)>,
-    longest: f64,
-    at_longest: bool,
-}
-
-impl Default for Squarem {
-    fn default() -> Self {
-        Self { first: None, longest: 4.0, at_longest: false }
-    }
-}
-
+/// The library's own.
 impl Accelerator for Squarem {
     fn guess(&mut self, x: &[f64], image: &[f64], metric: &[f64]) -> Option<Vec<f64>> {
-        let Some((start, r)) = self.first.take() else {
-            self.first = Some((x.to_vec(), difference(image, x)));
-            return None;
-        };
-        let v = difference(&difference(image, x), &r);
-        let length = (inner(metric, &r, &r) / inner(metric, &v, &v)).sqrt();
-        let a = length.clamp(1.0, self.longest);
-        self.at_longest = a == self.longest;
-        if self.at_longest && a == 1.0 {
-            self.longest = 4.0;
-        }
-        // With a = 1 the guess is F(F(x)) itself.
-        (a.is_finite() && a > 1.0)
-            .then(|| (0..x.len()).map(|i| start[i] + 2.0 * a * r[i] + a * a * v[i]).collect())
+        self.guess(x, image, metric)
     }
     fn kept(&mut self, kept: bool) {
-        if !kept {
-            self.longest = (self.longest / 4.0).max(1.0);
-        } else if self.at_longest {
-            self.longest *= 4.0;
-        }
+        self.kept(kept);
     }
     fn restart(&mut self) {
-        self.first = None;
+        self.restart();
     }
 }
 

@@ -2,15 +2,18 @@
 //! "Fewer passes" in docs/performance.md.
 //!
 //! ```sh
-//! cargo run --release --example acceleration -- [--seeds 11] [digits] [planted] [faces.mat ...]
+//! cargo run --release --example acceleration -- [--seeds 11] [--only "SQUAREM, late"] \
+//!     [digits] [digits=20] [planted] [planted=7] [faces.mat ...]
 //! ```
+//!
+//! `digits=20` has 20 components, `planted=7` other planted data; `--only` compares plain iterations with one method.
 //!
 //! One iteration of the library, AECM over the modes with parameter expansion, is the map F. An accelerator guesses
 //! from a few iterates where they are heading. A guess is kept only if the likelihood says so:
 //!
 //! - `known`: it must not be below the last likelihood that is known anyway, that of the model the iteration began with.
 //!   The evaluation of a guess that is kept is the first pass of the next iteration, so only a refused one costs a pass.
-//! - `late`: the same, but only once an iteration gains less than 1e-4 of the log-likelihood. Before that, samples are
+//! - `late`: the same, but only once an iteration gains little, [`LATE`] nats for every number of a sample. Before that, samples are
 //!   still looking for their component, and a long step can take them to another one.
 //! - `strict`: it must not be below the likelihood of F's own result. That one is then evaluated, too: every guess
 //!   costs a pass.
@@ -18,11 +21,10 @@
 #![allow(clippy::print_stdout)]
 
 mod accelerators;
-mod coordinates;
 
-use accelerators::{Accelerator, Anderson, Overrelaxed, Plain, Squarem};
-use coordinates::{aligned, coordinates, metric, model_at};
+use accelerators::{Accelerator, Anderson, Overrelaxed, Plain};
 use matmix::data::{OpenOptions, digits, open};
+use matmix::fit::accelerate::{LATE, Squarem, aligned, coordinates, metric, model_at};
 use matmix::{Component, Event, FitOptions, Matrix, Mixture, Precision, Samples, Start, fit};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -33,8 +35,6 @@ type Make = fn() -> Box<dyn Accelerator>;
 
 /// How close to the final log-likelihood of the plain iterations is close enough.
 const CLOSE: f64 = 1e-6;
-/// Below this relative gain of an iteration, a `late` accelerator begins.
-const LATE: f64 = 1e-4;
 /// A relative change this small ends a run.
 const STILL: f64 = 1e-10;
 /// Plain iterations at most; the others may make as many passes.
@@ -70,7 +70,17 @@ impl Problem {
         let (components, rank) = (self.components, self.rank.clone());
         // In single precision, likelihoods that differ by 1e-10 could not be told apart.
         let precision = Precision::Double;
-        FitOptions { components, rank, start, seed, max_iter, tol: 0.0, precision, ..FitOptions::default() }
+        FitOptions {
+            components,
+            rank,
+            start,
+            seed,
+            max_iter,
+            accelerate: false,
+            tol: 0.0,
+            precision,
+            ..FitOptions::default()
+        }
     }
 
     fn start(&self, seed: u64) -> Result<Mixture, Failure> {
@@ -125,12 +135,13 @@ fn run(
     // The evaluation of the start, which is the first pass of the first iteration.
     let mut out = Run { trace: vec![(1, step.log_likelihood)], guesses: 0, refused: 0 };
     let mut passes = 1;
+    let late = LATE * problem.samples.sample_len() as f64;
     let (mut gain, mut still) = (f64::INFINITY, 0);
     // Two in a row: a guess may be kept that is no better than what was there.
     while passes < 1 + order * ITERATIONS && still < 2 {
         passes += order - 1;
         let image = aligned(&step.next, &x);
-        let wait = step.moved || (test == Test::Late && gain > LATE);
+        let wait = step.moved || (test == Test::Late && gain > late);
         let guess = if wait {
             accelerator.restart();
             None
@@ -144,7 +155,7 @@ fn run(
             passes += 1 + usize::from(strict);
             let bar = if strict { step.next_log_likelihood } else { step.log_likelihood };
             let tried =
-                model_at(&step.next, &guess).and_then(|model| Some((problem.step(&model).ok()?, model)));
+                model_at(&step.next, &guess, 0.0).and_then(|model| Some((problem.step(&model).ok()?, model)));
             if let Some((there, model)) = tried.filter(|(there, _)| there.log_likelihood >= bar) {
                 x = aligned(&model, &guess);
                 step = there;
@@ -162,8 +173,8 @@ fn run(
             step = problem.step(&step.next)?;
         }
         out.trace.push((passes, step.log_likelihood));
-        gain = (step.log_likelihood - before) / before.abs().max(1.0);
-        still = if gain <= STILL { still + 1 } else { 0 };
+        gain = step.log_likelihood - before;
+        still = if gain <= STILL * before.abs().max(1.0) { still + 1 } else { 0 };
     }
     Ok(out)
 }
@@ -187,21 +198,26 @@ fn planted(name: &str, spread: f64, signal: f64, seed: u64) -> Result<Problem, F
 }
 
 fn problems(argument: &str) -> Result<Vec<Problem>, Failure> {
-    Ok(match argument {
+    let (kind, number) = argument.split_once('=').unwrap_or((argument, ""));
+    let number = |usual: u64| if number.is_empty() { Ok(usual) } else { number.parse() };
+    Ok(match kind {
         "digits" => {
             let samples = digits().samples.scaled(1.0 / 255.0)?;
             let of = |components: usize| {
                 let name = format!("digits, K = {components}, 4×4");
                 Problem { name, samples: samples.clone(), components, rank: vec![4, 4] }
             };
-            vec![of(5), of(10)]
+            if argument == kind { vec![of(5), of(10)] } else { vec![of(number(10)? as usize)] }
         }
-        "planted" => vec![
-            planted("planted, far apart, strong cores", 1.0, 0.5, 1)?,
-            planted("planted, far apart, weak cores", 1.0, 0.25, 1)?,
-            planted("planted, overlapping, strong cores", 0.05, 0.5, 2)?,
-            planted("planted, overlapping, weak cores", 0.1, 0.3, 2)?,
-        ],
+        "planted" => {
+            let seed = number(1)?;
+            vec![
+                planted("planted, far apart, strong cores", 1.0, 0.5, seed)?,
+                planted("planted, far apart, weak cores", 1.0, 0.25, seed)?,
+                planted("planted, overlapping, strong cores", 0.05, 0.5, seed + 1)?,
+                planted("planted, overlapping, weak cores", 0.1, 0.3, seed + 1)?,
+            ]
+        }
         file => {
             let options = OpenOptions { scale: Some(1.0 / 255.0), ..OpenOptions::default() };
             let samples = open(file, &options)?.samples;
@@ -225,6 +241,11 @@ fn main() -> Result<(), Failure> {
     if seeds == 0 {
         return Err("--seeds needs a number of at least 1".into());
     }
+    let mut only = None;
+    if let Some(at) = arguments.iter().position(|a| a == "--only") {
+        only = Some(arguments.get(at + 1).ok_or("--only needs a method")?.clone());
+        arguments.drain(at..at + 2);
+    }
     if arguments.is_empty() {
         arguments = vec!["digits".into(), "planted".into()];
     }
@@ -234,13 +255,13 @@ fn main() -> Result<(), Failure> {
     println!("|---|---|---|---|---|---|---|---|");
     for argument in &arguments {
         for problem in problems(argument)? {
-            compare(&problem, seeds)?;
+            compare(&problem, seeds, only.as_deref())?;
         }
     }
     Ok(())
 }
 
-fn compare(problem: &Problem, seeds: u64) -> Result<(), Failure> {
+fn compare(problem: &Problem, seeds: u64, only: Option<&str>) -> Result<(), Failure> {
     let starts = (0..seeds).map(|seed| problem.start(seed)).collect::<Result<Vec<_>, _>>()?;
     let mut ends = Vec::new();
     let mut own_plain = Vec::new();
@@ -259,7 +280,9 @@ fn compare(problem: &Problem, seeds: u64) -> Result<(), Failure> {
     ];
     for (method, make) in methods {
         for (test, suffix) in [(Test::Known, ", known"), (Test::Late, ", late"), (Test::Strict, ", strict")] {
-            if method == "plain" && test != Test::Known {
+            let name = if method == "plain" { method.to_string() } else { format!("{method}{suffix}") };
+            let twice = method == "plain" && test != Test::Known;
+            if twice || only.is_some_and(|only| method != "plain" && name != only) {
                 continue;
             }
             let (mut to_plain, mut to_own, mut ratios) = (vec![], vec![], vec![]);
@@ -278,9 +301,8 @@ fn compare(problem: &Problem, seeds: u64) -> Result<(), Failure> {
                 refused += run.refused;
             }
             println!(
-                "| {} | {method}{} | {:.0} | {:.0} | {:.0} % | {}, {}, {} | {:+.1e} | {refused} of {guesses} |",
+                "| {} | {name} | {:.0} | {:.0} | {:.0} % | {}, {}, {} | {:+.1e} | {refused} of {guesses} |",
                 problem.name,
-                if method == "plain" { "" } else { suffix },
                 median(to_plain),
                 median(to_own),
                 100.0 * median(ratios),

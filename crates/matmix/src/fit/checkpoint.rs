@@ -1,12 +1,13 @@
 //! The state of a long fit, on disk, so that a kill costs no more than a few iterations.
 //!
-//! A resumed fit has the same bits as one that was never interrupted: the file holds the parameters exactly,
-//! everything else a fit knows follows from them.
+//! A resumed fit has the same bits as one that was never interrupted: the file holds the parameters exactly, and the
+//! earlier iterates a guess is made from; everything else a fit knows follows from them.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::accelerate::{Accelerator, coordinates};
 use super::em::Loop;
 use super::history::History;
 use super::options::Start;
@@ -39,6 +40,7 @@ pub(super) struct State {
     pub(super) history: History,
     pub(super) reseeds: Vec<usize>,
     pub(super) paper: Option<Variational>,
+    pub(super) accelerator: Accelerator,
     /// The best finished restart: model, history and how many samples belong to each component.
     pub(super) best: Option<(Mixture, History, Vec<u64>)>,
 }
@@ -50,6 +52,7 @@ struct Meta {
     restart: usize,
     history: History,
     reseeds: Vec<usize>,
+    longest_guess: f64,
     best: Option<(History, Vec<u64>)>,
 }
 
@@ -85,7 +88,8 @@ impl State {
             |m: &Mixture| m.shape() == fit.engine.shape() && m.rank() == fit.rank && m.n_components() == k;
         let whole = model.iter().all(fits) && best.iter().all(|b| fits(&b.0)) && meta.reseeds.len() <= k;
         let begun = model.is_some() != meta.history.log_likelihood.is_empty();
-        if !(whole && begun && (best.is_some() || meta.restart == 0)) {
+        let sound = meta.longest_guess >= 1.0;
+        if !(whole && begun && sound && (best.is_some() || meta.restart == 0)) {
             return Err(Error::format(path, FORMAT, "its parts do not belong together"));
         }
         let mut paper = None;
@@ -104,9 +108,17 @@ impl State {
                 s: stack("paper.s", rank[1], rank[1])?,
             });
         }
+        let mut iterates = None;
+        if let Some(model) = model.as_ref().filter(|_| tensors.has("iterates")) {
+            let len = coordinates(model).len();
+            let (_, both) = tensors.get("iterates", &[Some(2), Some(len)])?;
+            iterates = Some([both[..len].to_vec(), both[len..].to_vec()]);
+        }
+        let accelerator = Accelerator::from_remembered((meta.longest_guess, iterates));
         let mut reseeds = meta.reseeds;
         reseeds.resize(k, 0);
-        Ok(Some(State { restart: meta.restart, model, history: meta.history, reseeds, paper, best }))
+        let (restart, history) = (meta.restart, meta.history);
+        Ok(Some(State { restart, model, history, reseeds, paper, accelerator, best }))
     }
 
     /// Saves the running restart if enough iterations have passed.
@@ -130,11 +142,13 @@ impl State {
         let Some(checkpoint) = &fit.options.checkpoint else {
             return Ok(());
         };
+        let (longest_guess, iterates) = self.accelerator.remembered();
         let meta = Meta {
             fit: identity(fit),
             restart: self.restart,
             history: self.history.clone(),
             reseeds: self.reseeds.clone(),
+            longest_guess,
             best: self.best.as_ref().map(|(_, history, assigned)| (history.clone(), assigned.clone())),
         };
         let mut tensors = Tensors::new();
@@ -145,6 +159,10 @@ impl State {
                 tensors.add_matrices("paper.l", &paper.l);
                 tensors.add_matrices("paper.r", &paper.r);
                 tensors.add_matrices("paper.s", &paper.s);
+            }
+            if let Some([earlier, last]) = iterates {
+                let len = last.len();
+                tensors.add("iterates".into(), vec![2, len], [earlier, last].concat());
             }
         }
         if let Some((model, ..)) = &self.best {
@@ -173,6 +191,7 @@ fn identity(fit: &Loop<'_>) -> serde_json::Value {
         "components": options.components,
         "rank": fit.rank,
         "algorithm": format!("{:?}", options.algorithm),
+        "accelerate": options.accelerate,
         "start": start,
         "seed": options.seed,
         "stop": format!("{:?}", options.stop),

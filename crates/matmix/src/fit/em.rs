@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::time::Instant;
 
+use super::accelerate::Accelerator;
 use super::checkpoint::State;
 use super::engine::{self, Engine};
 use super::history::{Event, History, StopReason};
@@ -179,6 +180,7 @@ impl<'a> Loop<'a> {
                 state.history = History { restart, ..History::default() };
                 state.reseeds = vec![0; self.options.components];
                 state.paper = None;
+                state.accelerator = Accelerator::default();
                 self.start(restart)?
             }
         };
@@ -190,22 +192,27 @@ impl<'a> Loop<'a> {
         let mut stop = None;
         let mut interrupted = !resumed && self.observe(state, &model, observer).is_break();
         while stop.is_none() && !interrupted && state.history.n_iterations() < self.options.max_iter {
-            (model, now) = match self.options.algorithm {
-                Algorithm::Exact => self.iterate(model, now)?,
+            let mut guessed = false;
+            match self.options.algorithm {
+                Algorithm::Exact => {
+                    (model, now, guessed) = self.iterate_or_guess(model, now, state)?;
+                    let moves = state.history.events.len();
+                    (model, now) = reseed::revive(self, model, now, &mut state.reseeds, &mut state.history)?;
+                    if state.history.events.len() > moves {
+                        state.accelerator.restart();
+                    }
+                }
                 Algorithm::Paper => {
                     let Some(samples) = self.engine.local() else {
                         return Err(super::options::paper_is_local());
                     };
-                    let model = paper::iterate(samples, &model, self.floor, &mut state.paper)?;
-                    let now = self.evaluate(&model)?;
-                    (model, now)
+                    model = paper::iterate(samples, &model, self.floor, &mut state.paper)?;
+                    now = self.evaluate(&model)?;
                 }
-            };
-            if self.options.algorithm == Algorithm::Exact {
-                (model, now) = reseed::revive(self, model, now, &mut state.reseeds, &mut state.history)?;
             }
             state.history.push(now.log_likelihood, now.reconstruction_error);
-            if self.converged(&state.history) {
+            // A guess may be kept that is no better than what was there: only an iteration tells that nothing changes.
+            if !guessed && self.converged(&state.history) {
                 stop = Some(StopReason::Converged);
             }
             interrupted = self.observe(state, &model, observer).is_break();
@@ -234,19 +241,55 @@ impl<'a> Loop<'a> {
         }
     }
 
-    /// One cycle over all modes. The pass that updates the first mode has already been made: it was the
-    /// evaluation of the model the cycle begins with.
-    pub(super) fn iterate(&self, mut model: Mixture, now: Evaluated) -> Result<(Mixture, Evaluated)> {
-        let mut sums = now.sums;
-        for mode in 0..self.engine.order() {
-            let sums = match sums.take() {
-                Some(sums) => sums,
-                None => self.pass(&model, mode)?,
-            };
-            model = maximize(&model, &sums, self.floor, self.unit);
+    /// One iteration, and perhaps a step to where it and the one before lead; true if that step was taken.
+    fn iterate_or_guess(
+        &self,
+        model: Mixture,
+        now: Evaluated,
+        state: &mut State,
+    ) -> Result<(Mixture, Evaluated, bool)> {
+        if !self.options.accelerate {
+            let (model, now) = self.iterate(model, now)?;
+            return Ok((model, now, false));
         }
+        let known = now.log_likelihood;
+        let next = self.update(&model, now)?;
+        if let Some(guess) = state.accelerator.guess(&model, &next, &state.history, self.floor) {
+            let there = match self.evaluate(&guess) {
+                Err(Error::Overflow { .. }) => None,
+                there => Some(there?).filter(|there| there.log_likelihood >= known),
+            };
+            state.accelerator.kept(there.is_some());
+            if let Some(there) = there {
+                return Ok((guess, there, true));
+            }
+        }
+        let now = self.evaluate(&next)?;
+        Ok((next, now, false))
+    }
+
+    /// One cycle over all modes and the evaluation of what comes of it.
+    pub(super) fn iterate(&self, model: Mixture, now: Evaluated) -> Result<(Mixture, Evaluated)> {
+        let model = self.update(&model, now)?;
         let now = self.evaluate(&model)?;
         Ok((model, now))
+    }
+
+    /// One cycle over all modes. The pass that updates the first mode has already been made: it was the
+    /// evaluation of the model the cycle begins with.
+    fn update(&self, model: &Mixture, now: Evaluated) -> Result<Mixture> {
+        let mut sums = now.sums;
+        let mut next = None;
+        for mode in 0..self.engine.order() {
+            let model = next.as_ref().unwrap_or(model);
+            let sums = match sums.take() {
+                Some(sums) => sums,
+                None => self.pass(model, mode)?,
+            };
+            next = Some(maximize(model, &sums, self.floor, self.unit));
+        }
+        let Some(next) = next else { unreachable!("samples have at least one mode") };
+        Ok(next)
     }
 
     fn pass(&self, model: &Mixture, mode: usize) -> Result<Statistics> {

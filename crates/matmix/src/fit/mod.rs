@@ -1,5 +1,6 @@
 //! How models are fitted: one EM loop, its starts, stops, restarts and checkpoints.
 
+pub mod accelerate;
 mod checkpoint;
 mod em;
 mod engine;

@@ -53,6 +53,9 @@ pub struct FitOptions {
     pub n_init: usize,
     /// The largest number of iterations (each one cycle over all modes) per start.
     pub max_iter: usize,
+    /// Whether the exact algorithm may guess, once it has become slow, where its iterations are heading. A guess is only
+    /// kept if the likelihood does not fall.
+    pub accelerate: bool,
     /// How small a change stops the fit; 0 runs all iterations.
     pub tol: f64,
     /// The change of what.
@@ -78,6 +81,7 @@ impl Default for FitOptions {
             start: Start::default(),
             n_init: 1,
             max_iter: 100,
+            accelerate: true,
             tol: 1e-6,
             stop: StopRule::default(),
             seed: 0,

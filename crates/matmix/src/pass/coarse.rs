@@ -16,12 +16,13 @@
 
 use pulp::Simd;
 
+use super::aligned::Aligned;
 use super::pack::Fetch;
 use super::plan::{Plan, Step, steps};
 use super::simd::Real;
-use super::stack::{Stack, Stacked};
+use super::stack::{MeansAbreast, Stack, Stacked};
 use crate::linalg::{Matrix, add_rows_gram, leading_eigen, project};
-use crate::model::{Component, Density, Mixture};
+use crate::model::{Component, Density, Mixture, not_negative};
 
 /// e^−40 is far below what double precision can add to 1, many times over, with room for the rounding of the bounds.
 const HOPELESS: f64 = 40.0;
@@ -43,22 +44,37 @@ const WORTH: f64 = 0.6;
 /// Bounds that leave more than this share of the components of the first samples of a chunk are given up.
 const USEFUL: f64 = 0.35;
 
+/// What the sums behind a squared distance may have lost, in units of the rounding of their terms.
+const ROUNDING: f64 = 64.0;
+
 /// Cheap bounds for all components of a model.
 pub(crate) struct Coarse<T> {
     /// W: one component of its own, whose core is the compressed sample.
     compress: Stacked<T>,
     /// The compressed model.
-    plan: Plan<T>,
     stacked: Stacked<T>,
-    /// ln π_k plus what turns the compressed density into the bound.
-    constants: Vec<f64>,
+    means: MeansAbreast<T>,
+    components: Vec<CoarseComponent>,
+}
+
+/// What turns the distances of a compressed sample into the bound on one component.
+struct CoarseComponent {
+    /// ln π_k plus the largest value of the density.
+    largest: f64,
+    /// 1/(2 σ²).
+    half_precision: f64,
+    /// ‖M − G‖², compressed.
+    mean_norm: f64,
 }
 
 /// What a thread needs for it.
 pub(crate) struct Bounds<T> {
     compressed: Stack<T>,
     stack: Stack<T>,
-    all: Vec<usize>,
+    /// ⟨X − G, M − G⟩, compressed, `[sample of the block][lane of a component]`.
+    inner: Aligned<T>,
+    /// Σ Y²/(s + σ²) per lane.
+    squares: Aligned<T>,
     /// The bound on ln π_k p(X|k), `[sample of the block][component]`.
     values: Vec<f64>,
 }
@@ -100,26 +116,31 @@ impl<T: Real> Coarse<T> {
             model.components().iter().map(|c| compressed(c, shape, &rounded, &bases)).collect();
         let small = Mixture::new(&sides, model.weights().to_vec(), parts?).ok()?;
         let plan = Plan::around(&small, 0, &vec![0.0; small.sample_len()]);
-        let constants = model
-            .weights()
-            .iter()
-            .zip(model.components())
-            .zip(&plan.components)
-            .map(|((weight, component), small)| {
-                weight.ln() + Density::new(component).peak() - small.density.peak()
-            })
-            .collect();
+        let components = model.weights().iter().zip(model.components()).zip(&plan.components);
+        let components = components.map(|((weight, component), small)| CoarseComponent {
+            largest: weight.ln() + Density::new(component).peak(),
+            half_precision: 0.5 / component.noise_variance(),
+            mean_norm: small.mean_norm,
+        });
+        let components = components.collect();
         let compress = Component::new(shape, rounded.clone(), bases, 1.0).ok()?;
         let compress = Mixture::new(shape, vec![1.0], vec![compress]).ok()?;
         let compress = Stacked::new(&Plan::around(&compress, 0, &rounded));
-        Some(Self { compress, stacked: Stacked::new(&plan), plan, constants })
+        Some(Self { compress, stacked: Stacked::new(&plan), means: MeansAbreast::new(&plan), components })
     }
 
     pub(crate) fn scratch(&self) -> Bounds<T> {
-        let k = self.plan.components.len();
         let compressed = Stack::new(&self.compress, 1);
-        let stack = Stack::with_samples(&self.stacked, k, compressed.densities.lanes);
-        Bounds { compressed, stack, all: (0..k).collect(), values: Vec::new() }
+        let samples = compressed.densities.lanes;
+        let zeros = |n: usize| Aligned::new(T::from_f64(0.0), n);
+        Bounds {
+            compressed,
+            // No densities come of it.
+            stack: Stack::with_samples(&self.stacked, 0, samples),
+            inner: zeros(samples * self.means.width),
+            squares: zeros(self.stacked.width),
+            values: vec![0.0; samples * self.components.len()],
+        }
     }
 }
 
@@ -136,19 +157,47 @@ impl<T: Real> Bounds<T> {
     ) {
         self.compressed.contract(simd, &coarse.compress, x, 0..count);
         self.stack.take_cores(&self.compressed, &coarse.compress, count);
-        self.stack.evaluate(simd, &coarse.plan, &coarse.stacked, &self.all, count, Some(fetch));
-        let densities = &self.stack.densities;
-        self.values.clear();
+        let Coarse { stacked, means, components, .. } = coarse;
+        means.multiply(simd, self.stack.x(), stacked.stride, count, &mut self.inner);
+        self.stack.contract_all(simd, stacked, count, fetch);
         for lane in 0..count {
-            for k in 0..self.all.len() {
-                self.values.push(densities.log_density[k * densities.lanes + lane] + coarse.constants[k]);
+            self.square(stacked, lane);
+            let (norm, inner) = (self.stack.norm(lane), &self.inner[lane * means.width..]);
+            let values = &mut self.values[lane * components.len()..(lane + 1) * components.len()];
+            for (k, component) in components.iter().enumerate() {
+                let mut explained = T::from_f64(0.0);
+                for l in stacked.lanes_of(k) {
+                    explained += self.squares[l];
+                }
+                // In the working precision, but never above what it should be: a bound that is too large costs time, one
+                // that is too small a component.
+                let squares = norm + component.mean_norm;
+                let lost = ROUNDING * T::EPSILON * squares;
+                let distance = squares - 2.0 * inner[k].to_f64() - explained.to_f64() - lost;
+                values[k] = component.largest - component.half_precision * not_negative(distance);
+            }
+        }
+    }
+
+    /// Σ Y²/(s + σ²) of all lanes of a compressed sample.
+    #[inline(always)]
+    fn square(&mut self, stacked: &Stacked<T>, lane: usize) {
+        let width = stacked.width;
+        self.squares.fill(T::from_f64(0.0));
+        let rows = self.stack.y(lane).chunks_exact(width);
+        for (y, precision) in rows.zip(stacked.rounded_precision.chunks_exact(width)) {
+            // A plain loop: an iterator's `for_each` may be compiled apart, without the wide instructions.
+            let squares = &mut self.squares[..width];
+            for l in 0..width {
+                squares[l] += y[l] * y[l] * precision[l];
             }
         }
     }
 
     /// The bounds on all components for a sample of the block.
     pub(crate) fn of(&self, lane: usize) -> &[f64] {
-        &self.values[lane * self.all.len()..(lane + 1) * self.all.len()]
+        let count = self.values.len() / self.compressed.densities.lanes;
+        &self.values[lane * count..(lane + 1) * count]
     }
 }
 

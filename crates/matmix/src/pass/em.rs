@@ -305,7 +305,7 @@ impl<T: Real> Work<'_, T> {
             let fetch = stacked.fetch(picked, size);
             match &mut bounds {
                 Some((coarse, bounds)) => bounds.find(simd, coarse, stack.x(), picked.count, fetch),
-                None => stack.evaluate(simd, plan, stacked, &self.all, picked.count, Some(fetch)),
+                None => stack.evaluate(simd, plan, stacked, &self.all, picked.count, fetch),
             }
             let mut evaluated = 0;
             for (lane, n) in picked.of().enumerate() {

@@ -168,7 +168,7 @@ impl<T: Real> WithSimd for Infer<'_, '_, T> {
                 Kernel::ComponentsAbreast(stacked, stack) => {
                     stack.load(simd, stacked, picked, &plan.reference);
                     let fetch = stacked.fetch(picked, plan.sample_len);
-                    stack.evaluate(simd, plan, stacked, &all, picked.count, Some(fetch));
+                    stack.evaluate(simd, plan, stacked, &all, picked.count, fetch);
                     for lane in 0..picked.count {
                         let y = |k| stack.y_of(stacked, k, lane);
                         out.add(plan, &stack.densities, &all, lane, cores, &mut gamma, y);

@@ -88,6 +88,9 @@ pub(crate) trait Real:
     /// the sums do not depend on the width of the machine's vectors.
     const LANES: usize;
 
+    /// The distance from 1 to the next number.
+    const EPSILON: f64;
+
     /// A vector of these on one instruction set.
     type Vector<S: Simd>: bytemuck::Pod;
 
@@ -111,6 +114,7 @@ macro_rules! real {
     ($type:ty, $lanes:literal, $vector:ident, $splat:ident, $mul_add:ident, $sum:ident, $simd:ident, $simd_mut:ident) => {
         impl Real for $type {
             const LANES: usize = $lanes;
+            const EPSILON: f64 = <$type>::EPSILON as f64;
             type Vector<S: Simd> = S::$vector;
 
             #[inline(always)]

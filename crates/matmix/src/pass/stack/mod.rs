@@ -5,6 +5,7 @@
 //! evaluated for single samples; but it is only as good as the lanes are full, so one component alone is no case for it.
 
 mod kernel;
+mod means;
 mod products;
 mod stacked;
 
@@ -13,6 +14,7 @@ use std::ops::Range;
 use pulp::{Simd, WithSimd};
 
 use self::kernel::{Dots, First, GROUP, Later, RUN, TILE_ROWS};
+pub(super) use self::means::MeansAbreast;
 pub(super) use self::products::StackProducts;
 pub(super) use self::stacked::Stacked;
 use self::stacked::place;
@@ -121,23 +123,34 @@ impl<T: Real> Stack<T> {
         stacked: &Stacked<T>,
         all: &[usize],
         count: usize,
-        mut fetch: Option<Fetch<'_>>,
+        fetch: Fetch<'_>,
     ) {
         self.inner.fill(0.0);
         self.multiply_means(simd, stacked, 0..count, all, 0);
-        // A vector is a row of the first step, and the more rows the better.
-        let together = if stacked.later.is_empty() { count } else { TOGETHER };
-        for lane in (0..count).step_by(together) {
-            let (lanes, units) = (lane..(lane + together).min(count), 0..stacked.width / T::LANES);
-            let share = lanes.len() * fetch.as_ref().map_or(0, Fetch::lines).div_ceil(count);
-            let fetch = fetch.as_mut().map(|f| (f, share));
-            contract(simd, stacked, &self.x, lanes, units, fetch, &mut self.stages);
-        }
+        self.contract_all(simd, stacked, count, fetch);
         for lane in 0..count {
             simd.vectorize(Squares { stack: self, stacked, lane, lanes: 0..all.len() * stacked.first.cols });
             for &k in all {
                 self.density(plan, stacked, lane, k, k);
             }
+        }
+    }
+
+    /// Contracts the samples that were loaded with all components. What comes next is fetched into cache on the way.
+    #[inline(always)]
+    pub(crate) fn contract_all<S: Simd>(
+        &mut self,
+        simd: S,
+        stacked: &Stacked<T>,
+        count: usize,
+        mut fetch: Fetch<'_>,
+    ) {
+        // A vector is a row of the first step, and the more rows the better.
+        let together = if stacked.later.is_empty() { count } else { TOGETHER };
+        for lane in (0..count).step_by(together) {
+            let (lanes, units) = (lane..(lane + together).min(count), 0..stacked.width / T::LANES);
+            let share = lanes.len() * fetch.lines().div_ceil(count);
+            contract(simd, stacked, &self.x, lanes, units, Some((&mut fetch, share)), &mut self.stages);
         }
     }
 
@@ -248,6 +261,11 @@ impl<T: Real> Stack<T> {
         let mean = &stacked.means[k * stacked.stride..][..plan.sample_len];
         let directly = || x.iter().zip(mean).map(|(&x, &m)| (x - m).to_f64()).map(|d| d * d).sum();
         self.densities.set((slot, lane), component, terms, explained, directly);
+    }
+
+    /// ‖X − G‖² of one sample.
+    pub(crate) fn norm(&self, lane: usize) -> f64 {
+        self.norms[lane]
     }
 
     /// Y of one sample, `[row of the core][lane]`.
@@ -401,30 +419,21 @@ impl<T: Real> WithSimd for Squares<'_, T> {
         let last = &stack.stages[stack.stages.len() - 1];
         let length = last.len() / stack.densities.lanes;
         let y = &last[lane * length..(lane + 1) * length];
-        // A few lanes at a time, whose sums stay in registers.
+        // A few lanes at a time, whose sums stay in registers: as many as the compiler knows, even if some of them belong
+        // to components that nobody asked for.
         const FEW: usize = 8;
-        let mut lanes = lanes;
-        while !lanes.is_empty() {
-            let few = lanes.len().min(FEW);
+        let width = stacked.width;
+        for first in (lanes.start / FEW * FEW..lanes.end).step_by(FEW) {
             let mut squares = [0.0; FEW];
-            for (row, y) in y.chunks_exact(stacked.width).enumerate() {
-                let of = row * stacked.width + lanes.start..row * stacked.width + lanes.start + few;
-                let (precision, y) = (&stacked.precision[of], &y[lanes.start..lanes.start + few]);
-                // The same twice: a number of turns that the compiler knows becomes one vector.
-                if few == FEW {
-                    for l in 0..FEW {
-                        let y = y[l].to_f64();
-                        squares[l] += y * y * precision[l];
-                    }
-                } else {
-                    for l in 0..few {
-                        let y = y[l].to_f64();
-                        squares[l] += y * y * precision[l];
-                    }
+            for (row, y) in y.chunks_exact(width).enumerate() {
+                let precision = &stacked.precision[row * width + first..row * width + first + FEW];
+                let y = &y[first..first + FEW];
+                for l in 0..FEW {
+                    let y = y[l].to_f64();
+                    squares[l] += y * y * precision[l];
                 }
             }
-            stack.squares[lanes.start..lanes.start + few].copy_from_slice(&squares[..few]);
-            lanes.start += few;
+            stack.squares[first..first + FEW].copy_from_slice(&squares);
         }
     }
 }

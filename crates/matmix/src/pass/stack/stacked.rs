@@ -19,7 +19,7 @@ const MIN_FILLED: f64 = 0.7;
 pub(crate) struct Stacked<T> {
     pub(super) first: Step,
     /// Lanes, whole vectors of 64 bytes.
-    pub(super) width: usize,
+    pub(crate) width: usize,
     /// U of the first step, `[group of lanes][i][lane of the group]`.
     pub(super) loading: Aligned<T>,
     /// What the contraction of a sample begins with, `[row][lane]`.
@@ -27,11 +27,11 @@ pub(crate) struct Stacked<T> {
     pub(super) later: Vec<LaterStep<T>>,
     /// M − G, `[component][element]`, a component every `stride`.
     pub(super) means: Aligned<T>,
-    pub(super) stride: usize,
+    pub(crate) stride: usize,
     /// 1/(s + σ²), `[row of the core][lane]`.
     pub(super) precision: Vec<f64>,
     /// 1/(s + σ²) in the working precision.
-    pub(super) rounded_precision: Vec<T>,
+    pub(crate) rounded_precision: Vec<T>,
     /// Π λ of the modes that are not updated, `[row of the core without that mode][lane]`.
     pub(super) other_variances: Vec<T>,
     /// Elements of a core per index of the first mode: its modes after the first.
@@ -120,7 +120,7 @@ impl<T: Real> Stacked<T> {
         std::iter::once(first).chain(self.later.iter().map(|l| l.step.out_len())).collect()
     }
 
-    pub(super) fn lanes_of(&self, component: usize) -> Range<usize> {
+    pub(crate) fn lanes_of(&self, component: usize) -> Range<usize> {
         component * self.first.cols..(component + 1) * self.first.cols
     }
 }
@@ -151,7 +151,7 @@ fn spread<T: Real, N: Copy>(
 }
 
 /// Rows of `width` lanes, cut into groups of lanes: `[group][row][lane of the group]`.
-fn in_groups<T: Real>(rows: &[T], width: usize) -> Aligned<T> {
+pub(super) fn in_groups<T: Real>(rows: &[T], width: usize) -> Aligned<T> {
     let mut out = Aligned::new(T::from_f64(0.0), rows.len());
     let mut at = 0;
     for first in (0..width).step_by(GROUP * T::LANES) {

@@ -1,10 +1,10 @@
 //! A model as a vector that may be extrapolated, and back.
 
-use matmix::linalg::{Matrix, svd_thin};
-use matmix::{Component, Mixture};
+use crate::linalg::{Matrix, svd_thin};
+use crate::model::{Component, Mixture};
 
 /// The parameters as free numbers: per component ln π, ln σ², M and the loadings.
-pub(crate) fn coordinates(model: &Mixture) -> Vec<f64> {
+pub fn coordinates(model: &Mixture) -> Vec<f64> {
     let mut out = Vec::new();
     for (component, weight) in model.components().iter().zip(model.weights()) {
         out.extend([weight.max(f64::MIN_POSITIVE).ln(), component.noise_variance().ln()]);
@@ -16,7 +16,7 @@ pub(crate) fn coordinates(model: &Mixture) -> Vec<f64> {
 
 /// The same, with the loadings turned to lie as close as they can to those of `reference`: the model does not change
 /// under U → U O, but differences and sums of iterates do (orthogonal Procrustes).
-pub(crate) fn aligned(model: &Mixture, reference: &[f64]) -> Vec<f64> {
+pub fn aligned(model: &Mixture, reference: &[f64]) -> Vec<f64> {
     let mut out = coordinates(model);
     let mut at = 0;
     for component in model.components() {
@@ -33,8 +33,11 @@ pub(crate) fn aligned(model: &Mixture, reference: &[f64]) -> Vec<f64> {
     out
 }
 
-/// The model these coordinates stand for, or nothing if they stand for none.
-pub(crate) fn model_at(like: &Mixture, coordinates: &[f64]) -> Option<Mixture> {
+/// The model these coordinates stand for, or nothing if they stand for none; no noise variance is below `floor`.
+pub fn model_at(like: &Mixture, coordinates: &[f64], floor: f64) -> Option<Mixture> {
+    if coordinates.iter().any(|x| !x.is_finite()) {
+        return None;
+    }
     let mut rest = coordinates;
     let mut take = |count: usize| {
         let (taken, left) = rest.split_at(count);
@@ -50,7 +53,13 @@ pub(crate) fn model_at(like: &Mixture, coordinates: &[f64]) -> Option<Mixture> {
         for u in component.loadings() {
             loadings.push(Matrix::from_vec(u.rows(), u.cols(), take(u.rows() * u.cols()).to_vec()));
         }
-        components.push(Component::new(like.shape(), mean, loadings, logarithms[1].exp()).ok()?);
+        let noise = logarithms[1].exp().max(floor);
+        if !(noise.is_finite() && noise > 0.0) {
+            return None;
+        }
+        // Canonical to the last bit: loadings that are so up to 1e-10 would do for a stored model, but not beside noise
+        // that is smaller than the cores by as much.
+        components.push(Component::from_step(mean, loadings, noise));
     }
     let largest = weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let weights = weights.iter().map(|w| (w - largest).exp()).collect();
@@ -59,7 +68,7 @@ pub(crate) fn model_at(like: &Mixture, coordinates: &[f64]) -> Option<Mixture> {
 
 /// How much a change of each coordinate changes the density: the diagonal of the Fisher information, roughly.
 /// Without it pixels, logarithms and loadings would be added as if they had the same unit.
-pub(crate) fn metric(model: &Mixture) -> Vec<f64> {
+pub fn metric(model: &Mixture) -> Vec<f64> {
     let mut out = Vec::new();
     for (component, &weight) in model.components().iter().zip(model.weights()) {
         let size = component.mean().len();
