@@ -1,4 +1,6 @@
-//! The M-step: new parameters from the sums of a pass (maths.md, eq. 13–18). Serial, and tiny.
+//! The M-step: new parameters from the sums of a pass (maths.md, eq. 13–18). Component by component, side by side.
+
+use rayon::prelude::*;
 
 use crate::linalg::{Matrix, cholesky_lower, project, sides_around, solve_symmetric_right};
 use crate::model::{Component, Density, Mixture};
@@ -22,7 +24,7 @@ pub(crate) fn maximize(model: &Mixture, sums: &Statistics, noise_floor: f64, uni
     let weights = sums.components.iter().map(|c| c.weight / sums.weight).collect();
     let components = model
         .components()
-        .iter()
+        .par_iter()
         .zip(&sums.components)
         .map(|(component, sums_k)| maximize_component(model, component, sums_k, sums.mode, noise_floor, unit))
         .collect();

@@ -15,6 +15,7 @@
 //! Nothing is remembered from pass to pass, so that a resumed or distributed fit takes the same turns.
 
 use pulp::Simd;
+use rayon::prelude::*;
 
 use super::aligned::Aligned;
 use super::pack::Fetch;
@@ -85,7 +86,7 @@ impl<T: Real> Coarse<T> {
         let (shape, rank) = (model.shape(), model.rank());
         let components = model.n_components() as f64;
         let whole = components * cost(shape, &steps(shape, rank, 0), true);
-        // What the bounds themselves cost, smallest first.
+        // What the bounds and the one component that is evaluated after them cost, smallest first.
         let mut candidates: Vec<(Vec<usize>, f64)> = COMPRESSIONS
             .iter()
             .map(|compression| {
@@ -97,33 +98,36 @@ impl<T: Real> Coarse<T> {
                 once[0].cols = once[0].cols.next_multiple_of(T::LANES);
                 let once = cost(shape, &once, false);
                 let each = components * cost(&sides, &steps(&sides, rank, 0), true);
-                (sides, once + each)
+                (sides, once + each + ALONE * whole / components)
             })
-            .filter(|(_, bounds)| *bounds < WORTH * whole)
+            .filter(|(_, cost)| *cost < WORTH * whole)
             .collect();
-        let (largest, _) = candidates.last()?;
+        let (largest, _) = candidates.last()?.clone();
         // The bounds see the samples less the rounded reference, as the plan does.
         let rounded: Vec<f64> = reference.iter().map(|g| g.to_f64()).collect();
-        let bases = bases(model, &rounded, largest)?;
-        candidates.retain_mut(|(sides, bounds)| {
-            let left = expected_to_be_left(model, &rounded, &narrowed(&bases, sides));
-            *bounds += ALONE * left.max(1.0 / components) * whole;
-            *bounds < WORTH * whole
+        let bases = bases(model, &rounded, &largest)?;
+        let compressed: Vec<Compressed> =
+            model.components().par_iter().map(|c| Compressed::new(c, shape, &rounded, &bases)).collect();
+        let peak = |(weight, component): (&f64, &Component)| weight.ln() + Density::new(component).peak();
+        let peaks: Vec<f64> = model.weights().iter().zip(model.components()).map(peak).collect();
+        candidates.retain_mut(|(sides, cost)| {
+            let left = expected_to_be_left(&compressed, &peaks, model.sample_len(), sides);
+            *cost += ALONE * (left - 1.0 / components).max(0.0) * whole;
+            *cost < WORTH * whole
         });
         let (sides, _) = candidates.into_iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
-        let bases = narrowed(&bases, &sides);
-        let parts: Option<Vec<Component>> =
-            model.components().iter().map(|c| compressed(c, shape, &rounded, &bases)).collect();
+        let parts: Option<Vec<Component>> = compressed.par_iter().map(|c| c.component(&sides)).collect();
         let small = Mixture::new(&sides, model.weights().to_vec(), parts?).ok()?;
         let plan = Plan::around(&small, 0, &vec![0.0; small.sample_len()]);
-        let components = model.weights().iter().zip(model.components()).zip(&plan.components);
-        let components = components.map(|((weight, component), small)| CoarseComponent {
-            largest: weight.ln() + Density::new(component).peak(),
+        let parts = model.components().iter().zip(&plan.components).zip(&peaks);
+        let components = parts.map(|((component, small), &largest)| CoarseComponent {
+            largest,
             half_precision: 0.5 / component.noise_variance(),
             mean_norm: small.mean_norm,
         });
         let components = components.collect();
-        let compress = Component::new(shape, rounded.clone(), bases, 1.0).ok()?;
+        let narrowed = bases.iter().zip(&sides).map(|(w, &s)| w.first_cols(s)).collect();
+        let compress = Component::new(shape, rounded.clone(), narrowed, 1.0).ok()?;
         let compress = Mixture::new(shape, vec![1.0], vec![compress]).ok()?;
         let compress = Stacked::new(&Plan::around(&compress, 0, &rounded));
         Some(Self { compress, stacked: Stacked::new(&plan), means: MeansAbreast::new(&plan), components })
@@ -222,67 +226,90 @@ fn cost(shape: &[usize], steps: &[Step], distance: bool) -> f64 {
 /// Per mode the directions in which the model says samples vary most, within components and between them.
 fn bases(model: &Mixture, reference: &[f64], sides: &[usize]) -> Option<Vec<Matrix>> {
     let shape = model.shape();
-    (0..shape.len())
-        .map(|d| {
-            let (p, after) = (shape[d], shape[d + 1..].iter().product::<usize>());
-            let (mut scatter, mut between) = (Matrix::zeros(p, p), Matrix::zeros(p, p));
-            for (&weight, component) in model.weights().iter().zip(model.components()) {
-                let root = weight.sqrt();
-                let mean: Vec<f64> =
-                    component.mean().iter().zip(reference).map(|(m, g)| root * (m - g)).collect();
-                for slab in mean.chunks_exact(p * after) {
-                    add_rows_gram(slab, p, between.as_mut_slice());
-                }
-                let others: f64 = component.other_variances(d).iter().sum();
-                let u = &component.loadings()[d];
-                scatter.add_scaled(weight * others, &u.times_transpose(u));
+    let scatter_of = |d: usize, component: &Component, weight: f64| {
+        let (p, after) = (shape[d], shape[d + 1..].iter().product::<usize>());
+        let mut scatter = Matrix::zeros(p, p);
+        let root = weight.sqrt();
+        let mean: Vec<f64> = component.mean().iter().zip(reference).map(|(m, g)| root * (m - g)).collect();
+        for slab in mean.chunks_exact(p * after) {
+            add_rows_gram(slab, p, scatter.as_mut_slice());
+        }
+        let others: f64 = component.other_variances(d).iter().sum();
+        let mut u = component.loadings()[d].clone();
+        u.scale((weight * others).sqrt());
+        add_rows_gram(u.as_slice(), p, scatter.as_mut_slice());
+        scatter
+    };
+    let modes = (0..shape.len()).into_par_iter().map(|d| {
+        let parts = model.components().par_iter().zip(model.weights());
+        let parts: Vec<Matrix> = parts.map(|(component, &weight)| scatter_of(d, component, weight)).collect();
+        let mut scatter = Matrix::zeros(shape[d], shape[d]);
+        parts.iter().for_each(|part| scatter.add_scaled(1.0, part));
+        scatter.mirror_lower();
+        Some(leading_eigen(&scatter, sides[d])?.vectors)
+    });
+    modes.collect()
+}
+
+/// A component of samples compressed by bases. Its leading parts are what fewer directions of the same bases would have
+/// made of it; its loadings are not canonical yet.
+struct Compressed {
+    sides: Vec<usize>,
+    mean: Vec<f64>,
+    loadings: Vec<Matrix>,
+    noise_variance: f64,
+}
+
+impl Compressed {
+    fn new(component: &Component, shape: &[usize], reference: &[f64], bases: &[Matrix]) -> Self {
+        let mean: Vec<f64> = component.mean().iter().zip(reference).map(|(m, g)| m - g).collect();
+        Self {
+            sides: bases.iter().map(Matrix::cols).collect(),
+            mean: project(&mean, shape, bases, None),
+            loadings: component.loadings().iter().zip(bases).map(|(u, w)| w.transpose_times(u)).collect(),
+            noise_variance: component.noise_variance(),
+        }
+    }
+
+    fn mean(&self, sides: &[usize]) -> Vec<f64> {
+        let place = |mut at: usize| {
+            let (mut place, mut stride) = (0, 1);
+            for (&side, &from) in sides.iter().zip(&self.sides).rev() {
+                place += at % side * stride;
+                at /= side;
+                stride *= from;
             }
-            between.mirror_lower();
-            scatter.add_scaled(1.0, &between);
-            Some(leading_eigen(&scatter, sides[d])?.vectors)
-        })
-        .collect()
+            place
+        };
+        (0..sides.iter().product()).map(|at| self.mean[place(at)]).collect()
+    }
+
+    fn component(&self, sides: &[usize]) -> Option<Component> {
+        let leading =
+            |(u, &p): (&Matrix, &usize)| Matrix::from_vec(p, u.cols(), u.as_slice()[..p * u.cols()].to_vec());
+        let loadings = self.loadings.iter().zip(sides).map(leading).collect();
+        Component::new(sides, self.mean(sides), loadings, self.noise_variance).ok()
+    }
 }
 
-/// The leading columns of each basis.
-fn narrowed(bases: &[Matrix], sides: &[usize]) -> Vec<Matrix> {
-    bases.iter().zip(sides).map(|(w, &s)| Matrix::from_fn(w.rows(), s, |i, j| w[(i, j)])).collect()
-}
-
-/// The share of the components that the bounds of samples compressed by these bases can be expected to leave: a sample of
+/// The share of the components that the bounds of samples compressed to these sides can be expected to leave: a sample of
 /// one component lies √P standard deviations from its mean, and what another component's bound sees of it is the
-/// distance of the compressed means beside the compressed deviation.
-fn expected_to_be_left(model: &Mixture, reference: &[f64], bases: &[Matrix]) -> f64 {
-    let (count, size) = (model.n_components(), model.sample_len() as f64);
-    let sides: Vec<usize> = bases.iter().map(Matrix::cols).collect();
+/// distance of the compressed means beside the compressed deviation. `peaks` are the largest values of ln π_k p(X|k).
+fn expected_to_be_left(components: &[Compressed], peaks: &[f64], sample_len: usize, sides: &[usize]) -> f64 {
+    let count = components.len();
     let dimensions: usize = sides.iter().product();
-    let peak = |k: usize| model.weights()[k].ln() + Density::new(&model.components()[k]).peak();
-    let small = |k: usize| compressed(&model.components()[k], model.shape(), reference, bases);
     let pairs = PAIRS.min(count);
-    let left = (0..pairs).filter(|pair| {
+    let left = (0..pairs).into_par_iter().filter(|pair| {
         let (one, other) = (pair * count / pairs, (pair * count / pairs + 1 + pair) % count);
-        let (Some(from), Some(to)) = (small(one), small(other)) else { return true };
-        let offset: Vec<f64> = from.mean().iter().zip(to.mean()).map(|(a, b)| a - b).collect();
-        let y = project(&offset, &sides, to.loadings(), None);
+        let Some(to) = components[other].component(sides) else { return true };
+        let offset: Vec<f64> =
+            components[one].mean(sides).iter().zip(to.mean()).map(|(a, b)| a - b).collect();
+        let y = project(&offset, sides, to.loadings(), None);
         let density = Density::new(&to);
         let explained: f64 = y.iter().zip(&density.precision).map(|(y, p)| y * y * p).sum();
         let distance: f64 = offset.iter().map(|x| x * x).sum();
         let seen = density.peak() - density.log_density(distance, explained) + 0.5 * dimensions as f64;
-        one != other && peak(other) - seen >= peak(one) - 0.5 * size - HOPELESS
+        one != other && peaks[other] - seen >= peaks[one] - 0.5 * sample_len as f64 - HOPELESS
     });
     left.count() as f64 / pairs as f64
-}
-
-/// A component of compressed samples.
-fn compressed(
-    component: &Component,
-    shape: &[usize],
-    reference: &[f64],
-    bases: &[Matrix],
-) -> Option<Component> {
-    let sides: Vec<usize> = bases.iter().map(Matrix::cols).collect();
-    let mean: Vec<f64> = component.mean().iter().zip(reference).map(|(m, g)| m - g).collect();
-    let mean = project(&mean, shape, bases, None);
-    let loadings = component.loadings().iter().zip(bases).map(|(u, w)| w.transpose_times(u)).collect();
-    Component::new(&sides, mean, loadings, component.noise_variance()).ok()
 }

@@ -1,5 +1,7 @@
 //! A model made ready for the blocks of one pass: rounded to the working precision, centred on a reference.
 
+use rayon::prelude::*;
+
 use super::pack::Panel;
 use super::simd::Real;
 use crate::data::Element;
@@ -161,7 +163,7 @@ impl<T: Real> Plan<T> {
         let panels = Panel::all(&first);
         let components = model
             .weights()
-            .iter()
+            .par_iter()
             .zip(model.components())
             .map(|(&weight, component)| {
                 plan_component(model.shape(), component, weight, mode, &first, &panels, &reference)

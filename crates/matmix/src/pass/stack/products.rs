@@ -146,16 +146,20 @@ impl<T: Real> StackProducts<T> {
         self.multiply(simd, k);
         let (p, r) = self.sides;
         let sums = &mut self.sums[k * r * self.left..(k + 1) * r * self.left];
-        for (a, sums) in sums.chunks_exact(self.left).enumerate() {
-            let total = |row: usize| -> f64 {
-                sums[row * self.padded..row * self.padded + self.cols].iter().map(|x| x.to_f64()).sum()
-            };
-            for i in 0..p {
-                to.cross[(i, a)] += total(i);
+        let total = |row: usize, a: usize| -> f64 {
+            let at = a * self.left + row * self.padded;
+            sums[at..at + self.cols].iter().map(|x| x.to_f64()).sum()
+        };
+        // In the order of what is written, which is the longer way from number to number.
+        for i in 0..p {
+            for a in 0..r {
+                to.cross[(i, a)] += total(i, a);
             }
+        }
+        for a in 0..r {
             for b in 0..r {
-                to.gram[(a, b)] += total(p + b);
-                to.weighted_gram[(b, a)] += total(p + r + b);
+                to.gram[(a, b)] += total(p + b, a);
+                to.weighted_gram[(b, a)] += total(p + r + b, a);
             }
         }
         sums.fill(T::from_f64(0.0));
