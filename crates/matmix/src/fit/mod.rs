@@ -3,9 +3,11 @@
 mod checkpoint;
 mod em;
 mod engine;
+mod few_samples;
 mod history;
 mod low_rank;
 mod maximize;
+mod mode_scatter;
 mod online;
 mod options;
 mod paper;

@@ -5,6 +5,7 @@
 
 mod decompose;
 mod gram;
+mod krylov;
 mod matrix;
 mod tensor;
 
@@ -13,5 +14,6 @@ pub use decompose::{
 };
 pub use decompose::{SymmetricFactor, cholesky_lower};
 pub(crate) use gram::{Product, add_rows_gram};
+pub(crate) use krylov::rough_eigen_of_rows;
 pub use matrix::Matrix;
 pub use tensor::{expand, mode_contraction, mode_product, project, sides_around};
