@@ -280,3 +280,63 @@ fn draw(masses: &[f64], rng: &mut ChaCha8Rng) -> usize {
     }
     last
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fit::{FitOptions, fit};
+
+    /// Vectors of 60 around four centres, those of the last a few only: too few for loadings of their own.
+    fn vectors(few: usize) -> Samples<'static> {
+        let mut rng = stream(3, 0);
+        let mut normal = || -> f64 { rng.sample(StandardNormal) };
+        let directions: Vec<f64> = (0..4 * 3 * 60).map(|_| normal()).collect();
+        let mut x = Vec::new();
+        for n in 0..1800 + few {
+            let group = if n < 1800 { n % 3 } else { 3 };
+            let core = [3.0 * normal(), 2.0 * normal(), normal()];
+            for i in 0..60 {
+                let along = |t: usize| core[t] * directions[(group * 3 + t) * 60 + i];
+                x.push(40.0 * group as f64 + (0..3).map(along).sum::<f64>() + 0.3 * normal());
+            }
+        }
+        Samples::from_vec(&[60], x).unwrap()
+    }
+
+    #[test]
+    fn a_start_has_the_same_bits_on_any_number_of_threads() {
+        // All samples, and a subset of them; with a cluster that borrows its loadings, and without.
+        for (samples, components) in [(vectors(3), 4), (vectors(600), 4), (vectors(3), 9)] {
+            let run = |threads| {
+                let options = FitOptions {
+                    components,
+                    rank: vec![3],
+                    max_iter: 0,
+                    threads: Some(threads),
+                    ..FitOptions::default()
+                };
+                fit(&samples, &options).unwrap()
+            };
+            let one = run(1);
+            assert!(one.log_likelihood().is_finite());
+            for threads in [2, 8] {
+                let other = run(threads);
+                assert_eq!(other.model, one.model, "{threads} threads");
+                assert_eq!(other.log_likelihood().to_bits(), one.log_likelihood().to_bits());
+            }
+        }
+    }
+
+    /// Iterations of EM find next to nothing that the start has not found where the clusters are apart.
+    #[test]
+    fn a_start_is_close_to_where_the_fit_ends() {
+        let samples = vectors(600);
+        let run = |max_iter| {
+            let options =
+                FitOptions { components: 4, rank: vec![3], max_iter, tol: 0.0, ..FitOptions::default() };
+            fit(&samples, &options).unwrap().log_likelihood()
+        };
+        let (start, end) = (run(0), run(30));
+        assert!(end - start < 0.5, "{start} {end}");
+    }
+}

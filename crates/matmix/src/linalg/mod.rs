@@ -1,6 +1,6 @@
 //! Dense linear algebra on small matrices, in double precision.
 //!
-//! The only place that names the linear-algebra crate. Everything here is sequential and deterministic; what
+//! The only place that names the linear-algebra crate. Everything here gives the same bits on any number of threads; what
 //! runs over the samples is in [`pass`](crate::pass).
 
 mod decompose;
