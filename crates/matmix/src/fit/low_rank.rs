@@ -1,15 +1,14 @@
 //! Fitting `LowRank`: exact eigenvectors for order 1, alternating ones for higher orders.
 
-use std::borrow::Cow;
 use std::cell::Cell;
 
-use rayon::prelude::*;
-
 use super::engine::{self, Engine};
+use super::few_samples::{FETCH_LIMIT, all_rows, centred_rows, eigen_of_few_rows};
 use super::history::StopReason;
+use super::mode_scatter::mode_scatter;
 use crate::data::Samples;
 use crate::error::{Error, Result};
-use crate::linalg::{Matrix, add_rows_gram, leading_eigen, mode_contraction, sides_around};
+use crate::linalg::{Matrix, leading_eigen, rough_eigen_of_rows};
 use crate::model::{LowRank, ranks_for};
 use crate::pass::ScatterSums;
 use crate::pass::pack::PACKING;
@@ -23,6 +22,9 @@ const WHOLE_LIMIT: usize = 1024;
 /// How many alternations a fit is expected to take, at most.
 const EXPECTED_ALTERNATIONS: usize = 4;
 
+/// Alternations for a start.
+const START_ALTERNATIONS: usize = 2;
+
 /// Of so many samples one is taken to begin with, if that leaves enough of them.
 const PART: usize = 16;
 const PART_LEAST: usize = 256;
@@ -35,9 +37,6 @@ const PART_ITERATIONS: usize = 8;
 /// By how much less of all samples than of the part the loadings may capture, as a share of the squares: more than chance
 /// explains, and the part is not like the rest.
 const UNLIKE: f64 = 0.02;
-
-/// Up to so many bytes samples are fetched from elsewhere, all of them.
-const FETCH_LIMIT: usize = 64 << 20;
 
 /// The options of a low-rank fit.
 #[derive(Debug, Clone, PartialEq)]
@@ -121,9 +120,34 @@ pub(super) struct Loadings {
     converged: bool,
 }
 
+/// Loadings to start from: two alternations, or for order 1 what a few steps find of the eigenvectors. The iterations
+/// of EM that follow turn them further than more digits would.
+pub(super) fn rough_loadings(
+    samples: &Samples<'_>,
+    rank: &[usize],
+    mean: &[f64],
+    total: f64,
+) -> Result<Loadings> {
+    if let [rank] = *rank
+        && rank < samples.sample_len()
+        && let Some(found) = rough_eigen_of_rows(centred_rows(samples, mean)?, rank)
+    {
+        let (vectors, values) = signed(found.vectors, &found.values, samples.total_weight());
+        let captured = vec![values.iter().sum()];
+        return Ok(Loadings {
+            loadings: vec![vectors],
+            variances: vec![values],
+            captured,
+            total,
+            converged: true,
+        });
+    }
+    alternate(samples, rank, mean, Some(total), START_ALTERNATIONS, 0.0)
+}
+
 /// Alternates over the modes until the captured mean square changes by no more than the share `tol` of the `total`,
 /// which is found on the way if it is not known.
-pub(super) fn alternate(
+fn alternate(
     samples: &dyn Engine,
     rank: &[usize],
     mean: &[f64],
@@ -177,9 +201,9 @@ fn alternate_by(
         // One step is exact.
         let (vectors, values) = match all {
             Some(all) => {
-                let (vectors, values, squares) = eigen_from_samples(&all, mean, rank[0])?;
-                total.set(Some(total.get().unwrap_or(squares / weight)));
-                signed(vectors, &values, weight)
+                let found = eigen_of_few_rows(&centred_rows(&all, mean)?, rank[0])?;
+                total.set(Some(total.get().unwrap_or(found.squares / weight)));
+                signed(found.vectors, &found.values, weight)
             }
             None => leading(&scatter(&loadings, d)?, rank[d], weight)?,
         };
@@ -308,150 +332,9 @@ fn from_part(
     Ok((found.loadings.into_iter().enumerate().map(kept).collect(), share))
 }
 
-/// Σ w Z Zᵀ of mode d from Σ w x xᵀ of the flattened samples: the loadings of the other modes applied on both sides.
-fn mode_scatter(whole: &Matrix, shape: &[usize], loadings: &[Option<Matrix>], d: usize) -> Matrix {
-    let reduce = |x: &[f64]| {
-        let (mut x, mut sides) = (x.to_vec(), shape.to_vec());
-        for (e, u) in loadings.iter().enumerate() {
-            if let Some(u) = u.as_ref().filter(|_| e != d) {
-                x = mode_contraction(&x, &sides, e, u);
-                sides[e] = u.cols();
-            }
-        }
-        (x, sides)
-    };
-    let rows: Vec<(Vec<f64>, Vec<usize>)> =
-        (0..whole.rows()).into_par_iter().map(|i| reduce(whole.row(i))).collect();
-    let sides = rows[0].1.clone();
-    let (before, after) = sides_around(&sides, d);
-    let (p, len) = (shape[d], rows[0].0.len());
-    // Element (o, i, m) of the reduced samples with all others: column by column of what the rows became.
-    let columns: Vec<Vec<f64>> = (0..len)
-        .into_par_iter()
-        .map(|c| reduce(&rows.iter().map(|(row, _)| row[c]).collect::<Vec<_>>()).0)
-        .collect();
-    let mut scatter = Matrix::zeros(p, p);
-    for o in 0..before {
-        for m in 0..after {
-            let at = |i: usize| (o * p + i) * after + m;
-            for i in 0..p {
-                for j in 0..p {
-                    scatter[(i, j)] += columns[at(j)][at(i)];
-                }
-            }
-        }
-    }
-    scatter
-}
-
-/// All samples, where they can be read or are few enough to be fetched.
-fn all_rows<'a>(samples: &'a dyn Engine) -> Result<Option<Cow<'a, Samples<'a>>>> {
-    if let Some(samples) = samples.local().filter(|samples| !samples.is_read_ahead()) {
-        return Ok(Some(Cow::Borrowed(samples)));
-    }
-    if samples.n_effective() * samples.sample_len() * size_of::<f64>() > FETCH_LIMIT {
-        return Ok(None);
-    }
-    let counts = (0..samples.len()).filter(|&n| samples.weight(n) > 0.0).collect();
-    Ok(Some(Cow::Owned(engine::rows(samples, counts)?)))
-}
-
-/// Fewer samples than elements: the eigenvectors of X Xᵀ (N × N) lead to those of XᵀX (P × P). The last number is the
-/// trace of both.
-fn eigen_from_samples(samples: &Samples<'_>, mean: &[f64], rank: usize) -> Result<(Matrix, Vec<f64>, f64)> {
-    let size = samples.sample_len();
-    let chosen: Vec<usize> = (0..samples.len()).filter(|&n| samples.weight(n) > 0.0).collect();
-    let mut x = Matrix::zeros(chosen.len(), size);
-    for (row, &n) in x.as_mut_slice().chunks_exact_mut(size).zip(&chosen) {
-        samples.check_finite(n..n + 1)?;
-        let root = samples.weight(n).sqrt();
-        for ((to, from), m) in row.iter_mut().zip(samples.to_f64(n..n + 1)?).zip(mean) {
-            *to = root * (from - m);
-        }
-    }
-    let overflow = Error::Overflow { sample: 0 };
-    let mut products = Matrix::zeros(chosen.len(), chosen.len());
-    add_rows_gram(x.as_slice(), chosen.len(), products.as_mut_slice());
-    products.mirror_lower();
-    let eigen = leading_eigen(&products, chosen.len().min(rank)).ok_or(overflow)?;
-    let largest = eigen.values.first().copied().unwrap_or(0.0);
-    let mut vectors = Matrix::zeros(size, rank);
-    let mut values = vec![0.0; rank];
-    let mut found = 0;
-    let turned = x.transpose_times(&eigen.vectors);
-    for (j, &value) in eigen.values.iter().enumerate() {
-        if value > largest * 1e-12 && value > 0.0 {
-            for i in 0..size {
-                vectors[(i, found)] = turned[(i, j)];
-            }
-            values[found] = value;
-            found += 1;
-        }
-    }
-    // Directions without variance: completed to an orthonormal basis by unit vectors.
-    let mut next = 0;
-    for j in 0..rank {
-        loop {
-            if j >= found {
-                for i in 0..size {
-                    vectors[(i, j)] = f64::from(u8::from(i == next));
-                }
-                next += 1;
-            }
-            if orthonormalize(&mut vectors, j) || next > size {
-                break;
-            }
-        }
-    }
-    Ok((vectors, values, products.trace()))
-}
-
-/// Gram–Schmidt, twice, of column j against those before it; false if nothing is left of it.
-fn orthonormalize(v: &mut Matrix, j: usize) -> bool {
-    let norm = |v: &Matrix| (0..v.rows()).map(|i| v[(i, j)] * v[(i, j)]).sum::<f64>().sqrt();
-    let before = norm(v);
-    for _ in 0..2 {
-        for l in 0..j {
-            let along: f64 = (0..v.rows()).map(|i| v[(i, l)] * v[(i, j)]).sum();
-            for i in 0..v.rows() {
-                let step = along * v[(i, l)];
-                v[(i, j)] -= step;
-            }
-        }
-    }
-    let after = norm(v);
-    if after <= 1e-8 * before || after == 0.0 {
-        return false;
-    }
-    for i in 0..v.rows() {
-        v[(i, j)] /= after;
-    }
-    true
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_scatters_of_all_modes_come_from_that_of_the_flattened_samples() {
-        let shape = [5, 4, 3];
-        let number = |i: usize| ((i as f64 + 1.0) * 0.618_033_989).fract() - 0.5;
-        let samples = Samples::from_vec(&shape, (0..80 * 60).map(number).collect::<Vec<f64>>()).unwrap();
-        let samples = samples.with_weights((0..80).map(|n| 0.5 + f64::from(n % 3)).collect()).unwrap();
-        let mean: Vec<f64> = (0..60).map(|i| 0.1 * number(7 * i)).collect();
-        let loadings = |d: usize, r: usize| Some(Matrix::from_fn(shape[d], r, |i, j| number(i + 9 * j + d)));
-        let whole = engine::whole_scatter(&samples, &mean).unwrap().scatters.remove(0);
-        for loadings in [[loadings(0, 2), loadings(1, 3), loadings(2, 1)], [None, loadings(1, 2), None]] {
-            for d in 0..3 {
-                let expected = engine::scatters(&samples, &mean, &loadings, &[d]).unwrap().scatters.remove(0);
-                let found = mode_scatter(&whole, &shape, &loadings, d);
-                for (a, b) in found.as_slice().iter().zip(expected.as_slice()) {
-                    assert!((a - b).abs() < 1e-11, "{a} {b}");
-                }
-            }
-        }
-    }
 
     /// 28×28 samples of rank 3 with noise, in one corner; those that are `seldom` are larger and in the other, without noise.
     fn images(n: usize, seldom: impl Fn(usize) -> bool) -> Samples<'static> {

@@ -2,9 +2,9 @@
 
 use faer::linalg::solvers::Solve;
 use faer::{Mat, MatRef, Side};
-use rayon::prelude::*;
 
 use super::Matrix;
+use super::krylov::krylov_eigen;
 
 /// Eigenvalues in descending order and their eigenvectors as columns.
 #[derive(Debug, Clone)]
@@ -15,11 +15,11 @@ pub struct Eigen {
     pub vectors: Matrix,
 }
 
-fn view(a: &Matrix) -> MatRef<'_, f64> {
+pub(super) fn view(a: &Matrix) -> MatRef<'_, f64> {
     MatRef::from_row_major_slice(a.as_slice(), a.rows(), a.cols())
 }
 
-fn matrix(a: MatRef<'_, f64>) -> Matrix {
+pub(super) fn matrix(a: MatRef<'_, f64>) -> Matrix {
     Matrix::from_fn(a.nrows(), a.ncols(), |i, j| a[(i, j)])
 }
 
@@ -46,19 +46,6 @@ pub fn eigen_symmetric(a: &Matrix) -> Option<Eigen> {
 /// From this size on a few eigenpairs are looked for in a Krylov space.
 const LARGE: usize = 256;
 
-/// After so many blocks of the Krylov space the eigenpairs are looked at for the first time, and then every few blocks.
-const KRYLOV_BLOCKS: usize = 8;
-const KRYLOV_STEP: usize = 2;
-
-/// How much larger a matrix is than its Krylov space, at least: beyond, all eigenpairs cost less.
-const KRYLOV_SHARE: usize = 3;
-
-/// ‖A v − λ v‖ of an eigenpair that is found, relative to the largest eigenvalue.
-const KRYLOV_RESIDUAL: f64 = 1e-10;
-
-/// Rows of a product that one thread makes at a time.
-const PRODUCT_ROWS: usize = 128;
-
 /// The `count` leading eigenpairs of a symmetric positive semi-definite matrix.
 pub fn leading_eigen(a: &Matrix, count: usize) -> Option<Eigen> {
     if a.rows() >= LARGE
@@ -71,88 +58,6 @@ pub fn leading_eigen(a: &Matrix, count: usize) -> Option<Eigen> {
     eigen.values.truncate(count);
     eigen.vectors = eigen.vectors.first_cols(count);
     Some(eigen)
-}
-
-/// Block Lanczos with full orthogonalisation from a fixed start: `None` if the eigenpairs are not found to ten digits in
-/// a space that is small beside the matrix. The blocks are wider than what is looked for, so that eigenvalues of any
-/// multiplicity are found.
-fn krylov_eigen(a: &Matrix, count: usize) -> Option<Eigen> {
-    let (n, width) = (a.rows(), count + 4);
-    let blocks = n / (KRYLOV_SHARE * width);
-    let largest = a.as_slice().iter().fold(0.0f64, |m, x| m.max(x.abs()));
-    if largest == 0.0 || blocks < KRYLOV_BLOCKS {
-        return None;
-    }
-    let a = Mat::from_fn(n, n, |i, j| 0.5 * (a[(i, j)] + a[(j, i)]) / largest);
-    // Any start that is not orthogonal to what is looked for: numbers without a pattern.
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    let mut number = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 11) as f64 / (1u64 << 53) as f64 - 0.5
-    };
-    let mut block = Mat::from_fn(n, width, |_, _| number());
-    let mut basis = Mat::<f64>::zeros(n, width * blocks);
-    let mut image = Mat::<f64>::zeros(n, width * blocks);
-    for b in 0..blocks {
-        let (done, size) = (b * width, (b + 1) * width);
-        // Twice is enough.
-        for _ in 0..2 {
-            let before = basis.get(.., ..done);
-            block = &block - before * (before.transpose() * &block);
-            block = block.qr().compute_thin_Q();
-        }
-        let next = product(&a, &block);
-        basis.get_mut(.., done..size).copy_from(&block);
-        image.get_mut(.., done..size).copy_from(&next);
-        block = next;
-        if b + 1 >= KRYLOV_BLOCKS && (b + 1 - KRYLOV_BLOCKS).is_multiple_of(KRYLOV_STEP) {
-            let (eigen, residual) = ritz(basis.get(.., ..size), image.get(.., ..size), count)?;
-            if residual <= KRYLOV_RESIDUAL {
-                let values = eigen.values.iter().map(|v| v * largest).collect();
-                return Some(Eigen { values, ..eigen });
-            }
-        }
-    }
-    None
-}
-
-/// A·B for symmetric A, a stretch of its columns, which are its rows, after the other: each number is one sum whoever
-/// makes it.
-fn product(a: &Mat<f64>, b: &Mat<f64>) -> Mat<f64> {
-    let stretches: Vec<usize> = (0..a.ncols()).step_by(PRODUCT_ROWS).collect();
-    let parts: Vec<Mat<f64>> = stretches
-        .par_iter()
-        .map(|&from| a.get(.., from..(from + PRODUCT_ROWS).min(a.ncols())).transpose() * b)
-        .collect();
-    let mut whole = Mat::zeros(a.ncols(), b.ncols());
-    for (&from, part) in stretches.iter().zip(&parts) {
-        whole.get_mut(from..from + part.nrows(), ..).copy_from(part);
-    }
-    whole
-}
-
-/// The `count` leading eigenpairs of A in the space of an orthonormal basis, from the basis and its image under A, and
-/// the largest ‖A v − λ v‖ relative to the largest eigenvalue.
-fn ritz(basis: MatRef<'_, f64>, image: MatRef<'_, f64>, count: usize) -> Option<(Eigen, f64)> {
-    let small = basis.transpose() * image;
-    let size = small.nrows();
-    let small = Mat::from_fn(size, size, |i, j| 0.5 * (small[(i, j)] + small[(j, i)]));
-    let eigen = small.self_adjoint_eigen(Side::Lower).ok()?;
-    let leading = Mat::from_fn(size, count, |i, j| eigen.U()[(i, size - 1 - j)]);
-    let (vectors, images) = (basis * &leading, image * &leading);
-    let values: Vec<f64> = (0..count).map(|j| eigen.S()[size - 1 - j]).collect();
-    let square = |j: usize, i: usize| (images[(i, j)] - values[j] * vectors[(i, j)]).powi(2);
-    let mut residual = 0.0;
-    for j in 0..count {
-        let norm = (0..basis.nrows()).map(|i| square(j, i)).sum::<f64>().sqrt();
-        if norm.is_nan() {
-            return None;
-        }
-        residual = f64::max(residual, norm / values[0]);
-    }
-    Some((Eigen { values, vectors: matrix(vectors.as_ref()) }, residual))
 }
 
 /// A = W·diag(σ)·Vᵀ with σ descending; (W, σ, V). `None` if it holds NaN or infinity.
