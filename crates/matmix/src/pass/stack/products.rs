@@ -148,12 +148,16 @@ impl<T: Real> StackProducts<T> {
         let sums = &mut self.sums[k * r * self.left..(k + 1) * r * self.left];
         let total = |row: usize, a: usize| -> f64 {
             let at = a * self.left + row * self.padded;
+            // Vectors have one column and long sums, for which a slice of one would be a detour.
+            if self.padded == 1 {
+                return sums[at].to_f64();
+            }
             sums[at..at + self.cols].iter().map(|x| x.to_f64()).sum()
         };
         // In the order of what is written, which is the longer way from number to number.
-        for i in 0..p {
-            for a in 0..r {
-                to.cross[(i, a)] += total(i, a);
+        for (i, row) in to.cross.as_mut_slice().chunks_exact_mut(r).enumerate() {
+            for (a, cross) in row.iter_mut().enumerate() {
+                *cross += total(i, a);
             }
         }
         for a in 0..r {
