@@ -43,19 +43,10 @@ impl Densities {
         self.log_density[at] = component.density.log_density(distance, explained);
     }
 
-    /// ‖X − X̂‖², from all of Y.
+    /// ‖X − X̂‖², from what the core takes off ‖X − M‖².
     #[inline(always)]
-    pub(crate) fn squared_error<T: Real>(
-        &self,
-        (slot, lane): (usize, usize),
-        component: &PlannedComponent<T>,
-        y: impl Iterator<Item = T>,
-    ) -> f64 {
-        let mut removed = 0.0;
-        for (y, factor) in y.zip(&component.density.explained) {
-            removed += y.to_f64() * y.to_f64() * factor;
-        }
-        not_negative(self.squared_distance[slot * self.lanes + lane] - removed)
+    pub(crate) fn squared_error(&self, (slot, lane): (usize, usize), explained: f64) -> f64 {
+        not_negative(self.squared_distance[slot * self.lanes + lane] - explained)
     }
 
     /// Fills the responsibilities of one lane, those below e^`cutoff` with zero; returns the slot of the most probable

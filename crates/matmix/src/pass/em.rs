@@ -263,9 +263,10 @@ impl<T: Real> Work<'_, T> {
             sums.evaluated += (self.all.len() * picked.count) as u64;
             gamma.fill(T::from_f64(0.0));
             for (lane, n) in picked.of().enumerate() {
-                let y = |k| block.y_of(self.plan, k, lane);
+                let explained = |k: usize| self.plan.components[k].explained(block.y_of(self.plan, k, lane));
                 let sample = self.first + n;
-                shares.find(self.plan, &block.densities, &self.all, lane, y, sample, self.samples, sums);
+                let densities = &block.densities;
+                shares.find(self.plan, densities, &self.all, lane, explained, sample, self.samples, sums);
                 let raw = self.chunk.slice(n * size..(n + 1) * size);
                 for &(k, share) in &shares.kept {
                     gamma[k * lanes + lane] = share;
@@ -317,9 +318,10 @@ impl<T: Real> Work<'_, T> {
                     None => &self.all,
                 };
                 evaluated += components.len();
-                let y = |k| stack.y_of(stacked, k, lane);
+                let explained = |k| stack.explained(stacked, k, lane);
                 let sample = self.first + n;
-                shares.find(plan, &stack.densities, components, lane, y, sample, self.samples, sums);
+                let densities = &stack.densities;
+                shares.find(plan, densities, components, lane, explained, sample, self.samples, sums);
                 for &(k, share) in &shares.kept {
                     add(
                         &mut shares.means[k * size..(k + 1) * size],
@@ -366,15 +368,15 @@ impl<T: Real> Shares<T> {
         }
     }
 
-    /// The responsibilities of one sample, from its densities and its Y under a component.
+    /// The responsibilities of one sample, from its densities and what its core explains of it under a component.
     #[inline(always)]
-    fn find<Y: Iterator<Item = T>>(
+    fn find(
         &mut self,
         plan: &Plan<T>,
         densities: &Densities,
         components: &[usize],
         lane: usize,
-        y: impl FnOnce(usize) -> Y,
+        explained: impl FnOnce(usize) -> f64,
         sample: usize,
         samples: &Samples<'_>,
         sums: &mut Statistics,
@@ -392,7 +394,7 @@ impl<T: Real> Shares<T> {
         sums.log_likelihood += weight * log_likelihood;
         sums.note_likelihood(log_likelihood, sample);
         let likely = components[best];
-        let error = densities.squared_error((best, lane), &plan.components[likely], y(likely));
+        let error = densities.squared_error((best, lane), explained(likely));
         sums.squared_error += weight * error;
         sums.components[likely].assigned += 1;
         for (slot, &k) in components.iter().enumerate() {

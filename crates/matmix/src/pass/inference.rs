@@ -196,7 +196,8 @@ impl Inferred {
         let (best, log_likelihood) = densities.responsibilities(plan, all, lane, f64::NEG_INFINITY, gamma);
         self.log_likelihood.push(log_likelihood);
         self.best.push(best);
-        self.squared_error.push(densities.squared_error((best, lane), &plan.components[best], y(best)));
+        let explained = plan.components[best].explained(y(best));
+        self.squared_error.push(densities.squared_error((best, lane), explained));
         self.log_density.extend(all.iter().map(|k| densities.log_density[k * lanes + lane]));
         self.responsibilities.extend_from_slice(gamma);
         let wanted = match cores {

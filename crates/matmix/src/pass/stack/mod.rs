@@ -285,6 +285,19 @@ impl<T: Real> Stack<T> {
         })
     }
 
+    /// What the core takes off the squared error of one sample under component `k`.
+    #[inline(always)]
+    pub(crate) fn explained(&self, stacked: &Stacked<T>, k: usize, lane: usize) -> f64 {
+        let (of, width) = (stacked.lanes_of(k), stacked.width);
+        let mut explained = 0.0;
+        for (y, factor) in self.y(lane).chunks_exact(width).zip(stacked.explained.chunks_exact(width)) {
+            for (y, factor) in y[of.clone()].iter().zip(&factor[of.clone()]) {
+                explained += y.to_f64() * y.to_f64() * factor;
+            }
+        }
+        explained
+    }
+
     /// Z of one sample, what went into the last step, `[row][lane]`. Vectors have none.
     #[inline(always)]
     fn z(&self, lane: usize) -> &[T] {

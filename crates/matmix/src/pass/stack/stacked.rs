@@ -32,6 +32,8 @@ pub(crate) struct Stacked<T> {
     pub(super) precision: Vec<f64>,
     /// 1/(s + σ²) in the working precision.
     pub(crate) rounded_precision: Vec<T>,
+    /// (s + 2σ²)/(s + σ²)²: what Y² takes off the squared error, `[row of the core][lane]`.
+    pub(super) explained: Vec<f64>,
     /// Π λ of the modes that are not updated, `[row of the core without that mode][lane]`.
     pub(super) other_variances: Vec<T>,
     /// Elements of a core per index of the first mode: its modes after the first.
@@ -67,6 +69,8 @@ impl<T: Real> Stacked<T> {
         let rows = plan.core_len / cols;
         let precision =
             spread(plan, rows, 0.0, |c, row, j| c.density.precision[place(row, j, cols, inner)]).to_vec();
+        let explained =
+            spread(plan, rows, 0.0, |c, row, j| c.density.explained[place(row, j, cols, inner)]).to_vec();
         let mut means = Aligned::new(T::from_f64(0.0), plan.components.len() * stride);
         for (to, component) in means.chunks_exact_mut(stride).zip(&plan.components) {
             to.iter_mut().zip(&component.offset).for_each(|(to, &m)| *to = T::from_f64(m));
@@ -95,6 +99,7 @@ impl<T: Real> Stacked<T> {
             stride,
             rounded_precision: precision.iter().map(|&x| T::from_f64(x)).collect(),
             precision,
+            explained,
             other_variances,
             inner,
             whole: Panel::whole(plan.sample_len),
