@@ -20,7 +20,8 @@ FAMILIES = {
     ),
     "likelihood": (
         "Time to a given log-likelihood",
-        "Whole fits from the same start to a given distance from the mean log-likelihood ours ends at.",
+        "Whole fits from the same start to a given distance from the mean log-likelihood ours ends at. "
+        "Ours may guess where its iterations lead, as it does by default.",
     ),
     "low_rank": (
         "GLRAM and PCA",
