@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use super::accelerate::Accelerator;
+use super::accelerate::{self, Accelerator};
 use super::checkpoint::State;
 use super::engine::{self, Engine};
 use super::history::{Event, History, StopReason};
@@ -248,13 +248,14 @@ impl<'a> Loop<'a> {
         now: Evaluated,
         state: &mut State,
     ) -> Result<(Mixture, Evaluated, bool)> {
-        if !self.options.accelerate {
+        if !(self.options.accelerate && accelerate::is_late(&state.history, self.engine.sample_len())) {
+            state.accelerator.restart();
             let (model, now) = self.iterate(model, now)?;
             return Ok((model, now, false));
         }
         let known = now.log_likelihood;
-        let next = self.update(&model, now)?;
-        if let Some(guess) = state.accelerator.guess(&model, &next, &state.history, self.floor) {
+        let next = self.update(model.clone(), now)?;
+        if let Some(guess) = state.accelerator.guess(&model, &next, self.floor) {
             let there = match self.evaluate(&guess) {
                 Err(Error::Overflow { .. }) => None,
                 there => Some(there?).filter(|there| there.log_likelihood >= known),
@@ -270,26 +271,23 @@ impl<'a> Loop<'a> {
 
     /// One cycle over all modes and the evaluation of what comes of it.
     pub(super) fn iterate(&self, model: Mixture, now: Evaluated) -> Result<(Mixture, Evaluated)> {
-        let model = self.update(&model, now)?;
+        let model = self.update(model, now)?;
         let now = self.evaluate(&model)?;
         Ok((model, now))
     }
 
     /// One cycle over all modes. The pass that updates the first mode has already been made: it was the
     /// evaluation of the model the cycle begins with.
-    fn update(&self, model: &Mixture, now: Evaluated) -> Result<Mixture> {
+    fn update(&self, mut model: Mixture, now: Evaluated) -> Result<Mixture> {
         let mut sums = now.sums;
-        let mut next = None;
         for mode in 0..self.engine.order() {
-            let model = next.as_ref().unwrap_or(model);
             let sums = match sums.take() {
                 Some(sums) => sums,
-                None => self.pass(model, mode)?,
+                None => self.pass(&model, mode)?,
             };
-            next = Some(maximize(model, &sums, self.floor, self.unit));
+            model = maximize(&model, &sums, self.floor, self.unit);
         }
-        let Some(next) = next else { unreachable!("samples have at least one mode") };
-        Ok(next)
+        Ok(model)
     }
 
     fn pass(&self, model: &Mixture, mode: usize) -> Result<Statistics> {

@@ -135,7 +135,7 @@ fn walk<W: Send, R: Send>(
     // Results wait until their turn to be added: as many chunks at a time as keep the threads busy and
     // the waiting results small.
     let threads = rayon::current_num_threads();
-    let wave = (64 << 20) / result_bytes.max(1);
+    let wave = (32 << 20) / result_bytes.max(1);
     let wave = wave.clamp(2 * threads, 64 * threads);
     for wave in ranges.chunks(wave) {
         let results: Vec<Result<R>> = wave

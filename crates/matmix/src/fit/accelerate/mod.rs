@@ -16,6 +16,14 @@ use crate::model::Mixture;
 /// still looking for their component, and a long step can take them to another one.
 pub const LATE: f64 = 3e-5;
 
+/// Whether the last iteration gained so little that it is time for guesses.
+pub(super) fn is_late(history: &History, sample_len: usize) -> bool {
+    match history.log_likelihood[..] {
+        [.., before, now] => now - before <= LATE * sample_len as f64,
+        _ => false,
+    }
+}
+
 /// How much longer or shorter the longest step becomes.
 const FACTOR: f64 = 4.0;
 
@@ -91,21 +99,7 @@ pub(super) type Remembered = (f64, Option<[Vec<f64>; 2]>);
 
 impl Accelerator {
     /// A guess after the iteration that led from `model` to `next`, if it is time for one.
-    pub(super) fn guess(
-        &mut self,
-        model: &Mixture,
-        next: &Mixture,
-        history: &History,
-        floor: f64,
-    ) -> Option<Mixture> {
-        let late = match history.log_likelihood[..] {
-            [.., before, now] => now - before <= LATE * model.sample_len() as f64,
-            _ => false,
-        };
-        if !late {
-            self.restart();
-            return None;
-        }
+    pub(super) fn guess(&mut self, model: &Mixture, next: &Mixture, floor: f64) -> Option<Mixture> {
         let x = self.at.take().unwrap_or_else(|| coordinates(model));
         let image = aligned(next, &x);
         let guess = self.squarem.guess(&x, &image, &metric(next));
