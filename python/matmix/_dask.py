@@ -172,16 +172,15 @@ def _result(future: Any, abandoned: Callable[[], bool]) -> Any:
     """The result of a future, unless nobody waits for it any longer: a cluster without workers would never answer."""
     from distributed import TimeoutError, wait
 
-    while True:
+    while not future.done():
         try:
             wait(future, timeout=PATIENCE)
-            return future.result()
         except TimeoutError:
-            if future.done():
-                raise
-            if abandoned():
+            # The answer may have come since; if not, somebody may have stopped waiting for it.
+            if not future.done() and abandoned():
                 future.cancel()
                 raise KeyboardInterrupt from None
+    return future.result()
 
 
 def _losses() -> tuple[type[BaseException], ...]:

@@ -268,6 +268,16 @@ def test_a_pass_that_fails_is_run_again_and_not_for_ever(serial, lazy, cluster, 
                     matmix.Mixture(**OPTIONS).fit(lazy)
 
 
+def test_an_answer_that_comes_just_when_waiting_for_it_ends(monkeypatch):
+    def late(future, timeout):
+        future.answered = True
+        raise distributed.TimeoutError
+
+    monkeypatch.setattr(distributed, "wait", late)
+    future = SimpleNamespace(answered=False, done=lambda: future.answered, result=lambda: 42)
+    assert _dask._result(future, lambda: False) == 42
+
+
 def test_a_scheduler_that_is_gone(lazy, monkeypatch):
     def compute(root):
         raise distributed.comm.CommClosedError("nobody there")
