@@ -13,7 +13,9 @@ use matmix::{
     fit, fit_low_rank, fit_low_rank_on, fit_on,
 };
 use parts::Parts;
-use planted::{Look, assert_close, drawn, drawn_f32, normals, planted_mixture, random_mixture};
+use planted::{
+    Look, assert_close, drawn, drawn_f32, grouped_vectors, normals, planted_mixture, random_mixture,
+};
 
 fn fit_parts(engine: &dyn Engine, options: &FitOptions) -> Result<Fit> {
     fit_on(engine, options, &mut |_| ControlFlow::Continue(()))
@@ -68,6 +70,19 @@ fn the_same_parts_give_the_same_bits_on_any_number_of_threads() {
     let (one, four) = (run(1), run(4));
     assert_eq!(parameters(&one.model), parameters(&four.model));
     assert_eq!(one.history.log_likelihood, four.history.log_likelihood);
+}
+
+/// Iterations of EM find next to nothing that the start has not found where the clusters are apart.
+#[test]
+fn a_start_is_close_to_where_the_fit_ends() {
+    let samples = grouped_vectors(600);
+    let run = |max_iter| {
+        let options =
+            FitOptions { components: 4, rank: vec![3], max_iter, tol: 0.0, ..FitOptions::default() };
+        fit(&samples, &options).unwrap().log_likelihood()
+    };
+    let (start, end) = (run(0), run(30));
+    assert!(end - start < 0.5, "{start} {end}");
 }
 
 /// More samples than the subset of the start holds.

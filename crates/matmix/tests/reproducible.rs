@@ -14,7 +14,7 @@ use matmix::{
     Algorithm, Checkpoint, Fit, FitOptions, LowRankOptions, Mixture, Precision, Progress, Samples, Start,
     StopReason, fit, fit_low_rank, fit_with,
 };
-use planted::{assert_close, drawn, drawn_f32, numbers, random_mixture};
+use planted::{assert_close, drawn, drawn_f32, grouped_vectors, numbers, random_mixture};
 use proptest::prelude::*;
 
 /// Every bit of a mixture.
@@ -42,6 +42,16 @@ fn assert_same(a: &Fit, b: &Fit, what: &str) {
     );
 }
 
+/// The fit has every bit the same on one, two and eight threads.
+fn assert_same_on_any_number_of_threads(samples: &Samples<'_>, options: &FitOptions) {
+    let run = |threads| fit(samples, &FitOptions { threads: Some(threads), ..options.clone() }).unwrap();
+    let one = run(1);
+    assert!(one.log_likelihood().is_finite());
+    for threads in [2, 8] {
+        assert_same(&run(threads), &one, &format!("{threads} threads"));
+    }
+}
+
 /// 5,000 samples of 12 elements are three chunks of 2,048, the last one not full.
 const CHUNKED: usize = 5_000;
 
@@ -49,22 +59,9 @@ const CHUNKED: usize = 5_000;
 fn one_two_and_eight_threads_give_the_same_bits() {
     let planted = random_mixture(1, &[4, 3], &[2, 1], 3);
     for samples in [drawn(&planted, CHUNKED, 2), drawn_f32(&planted, CHUNKED, 2)] {
-        let run = |threads| {
-            let options = FitOptions {
-                components: 3,
-                rank: vec![2, 1],
-                max_iter: 6,
-                n_init: 2,
-                threads: Some(threads),
-                ..FitOptions::default()
-            };
-            fit(&samples, &options).unwrap()
-        };
-        let one = run(1);
-        assert!(one.log_likelihood().is_finite());
-        for threads in [2, 8] {
-            assert_same(&run(threads), &one, &format!("{threads} threads"));
-        }
+        let rank = vec![2, 1];
+        let options = FitOptions { components: 3, rank, max_iter: 6, n_init: 2, ..FitOptions::default() };
+        assert_same_on_any_number_of_threads(&samples, &options);
         let low_rank = |threads| {
             let options =
                 LowRankOptions { rank: vec![2], threads: Some(threads), ..LowRankOptions::default() };
@@ -92,21 +89,23 @@ fn one_two_and_eight_threads_infer_the_same_bits() {
 #[test]
 fn the_papers_algorithm_gives_the_same_bits_on_any_number_of_threads() {
     let samples = drawn(&random_mixture(4, &[4, 3], &[2, 2], 2), 300, 5);
-    let run = |threads| {
-        let options = FitOptions {
-            components: 2,
-            rank: vec![2, 2],
-            algorithm: Algorithm::Paper,
-            start: Start::Random,
-            max_iter: 8,
-            threads: Some(threads),
-            ..FitOptions::default()
-        };
-        fit(&samples, &options).unwrap()
+    let options = FitOptions {
+        components: 2,
+        rank: vec![2, 2],
+        algorithm: Algorithm::Paper,
+        start: Start::Random,
+        max_iter: 8,
+        ..FitOptions::default()
     };
-    let one = run(1);
-    for threads in [2, 8] {
-        assert_same(&run(threads), &one, &format!("{threads} threads"));
+    assert_same_on_any_number_of_threads(&samples, &options);
+}
+
+#[test]
+fn a_start_of_vectors_has_the_same_bits_on_any_number_of_threads() {
+    // All samples, and a subset of them; with a cluster that borrows its loadings, and without.
+    for (few, components) in [(3, 4), (600, 4), (3, 9)] {
+        let options = FitOptions { components, rank: vec![3], max_iter: 0, ..FitOptions::default() };
+        assert_same_on_any_number_of_threads(&grouped_vectors(few), &options);
     }
 }
 

@@ -29,7 +29,7 @@ pub fn eigen_symmetric(a: &Matrix) -> Option<Eigen> {
         return None;
     }
     // The factorisation works on absolute scales in places: bring the matrix near 1 and its values back.
-    let largest = a.as_slice().iter().fold(0.0f64, |m, x| m.max(x.abs()));
+    let largest = a.largest();
     if largest == 0.0 {
         return Some(Eigen { values: vec![0.0; a.rows()], vectors: Matrix::identity(a.rows(), a.rows()) });
     }
@@ -65,7 +65,7 @@ pub fn svd_thin(a: &Matrix) -> Option<(Matrix, Vec<f64>, Matrix)> {
     if !a.is_finite() {
         return None;
     }
-    let largest = a.as_slice().iter().fold(0.0f64, |m, x| m.max(x.abs()));
+    let largest = a.largest();
     let k = a.rows().min(a.cols());
     if largest == 0.0 {
         return Some((Matrix::identity(a.rows(), k), vec![0.0; k], Matrix::identity(a.cols(), k)));

@@ -34,7 +34,7 @@ const PRODUCT_ROWS: usize = 128;
 pub(super) fn krylov_eigen(a: &Matrix, count: usize) -> Option<Eigen> {
     let (n, width) = (a.rows(), count + WIDER);
     let blocks = n / (KRYLOV_SHARE * width);
-    let largest = a.as_slice().iter().fold(0.0f64, |m, x| m.max(x.abs()));
+    let largest = a.largest();
     if largest == 0.0 || blocks < KRYLOV_BLOCKS {
         return None;
     }
@@ -63,7 +63,7 @@ pub(crate) fn rough_eigen_of_rows(mut x: Matrix, count: usize) -> Option<Eigen> 
         return None;
     }
     // Squares of huge and of tiny numbers are no numbers.
-    let largest = x.as_slice().iter().fold(0.0f64, |m, x| m.max(x.abs()));
+    let largest = x.largest();
     if !(largest.is_normal() && x.is_finite()) {
         return None;
     }

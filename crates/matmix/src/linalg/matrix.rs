@@ -161,6 +161,11 @@ impl Matrix {
         norms
     }
 
+    /// The largest magnitude of an element.
+    pub(crate) fn largest(&self) -> f64 {
+        self.data.iter().fold(0.0, |largest, x| largest.max(x.abs()))
+    }
+
     /// Whether no element is NaN or infinite.
     pub fn is_finite(&self) -> bool {
         self.data.iter().all(|x| x.is_finite())

@@ -60,6 +60,23 @@ pub(crate) fn planted_mixture(seed: u64, shape: &[usize], rank: &[usize], k: usi
     Mixture::new(shape, weights, components).unwrap()
 }
 
+/// Vectors of 60 around four centres far apart: 600 around each of three, `few` around the last.
+pub(crate) fn grouped_vectors(few: usize) -> Samples<'static> {
+    let mut rng = ChaCha8Rng::seed_from_u64(3);
+    let mut normal = || -> f64 { rng.sample(StandardNormal) };
+    let directions: Vec<f64> = (0..4 * 3 * 60).map(|_| normal()).collect();
+    let mut x = Vec::new();
+    for n in 0..1800 + few {
+        let group = if n < 1800 { n % 3 } else { 3 };
+        let core = [3.0 * normal(), 2.0 * normal(), normal()];
+        for i in 0..60 {
+            let along = |t: usize| core[t] * directions[(group * 3 + t) * 60 + i];
+            x.push(40.0 * group as f64 + (0..3).map(along).sum::<f64>() + 0.3 * normal());
+        }
+    }
+    Samples::from_vec(&[60], x).unwrap()
+}
+
 /// `n` samples drawn from `model`, in double precision.
 pub(crate) fn drawn(model: &Mixture, n: usize, seed: u64) -> Samples<'static> {
     Samples::from_vec(model.shape(), model.sample(n, seed).samples).unwrap()

@@ -16,6 +16,9 @@ use crate::model::Mixture;
 /// still looking for their component, and a long step can take them to another one.
 pub const LATE: f64 = 3e-5;
 
+/// How much longer or shorter the longest step becomes.
+const FACTOR: f64 = 4.0;
+
 /// Whether the last iteration gained so little that it is time for guesses.
 pub(super) fn is_late(history: &History, sample_len: usize) -> bool {
     match history.log_likelihood[..] {
@@ -23,9 +26,6 @@ pub(super) fn is_late(history: &History, sample_len: usize) -> bool {
         _ => false,
     }
 }
-
-/// How much longer or shorter the longest step becomes.
-const FACTOR: f64 = 4.0;
 
 /// SQUAREM with step length S3 (Varadhan and Roland 2008), its longest step adapted as in their program.
 #[derive(Debug, Clone, PartialEq)]
