@@ -1,4 +1,4 @@
-//! The exact Gaussian density of a component and the posterior of a core (maths.md, eq. 5–8).
+//! The exact density of a component and the posterior of a core (maths.md, eq. 5–8).
 
 use super::Component;
 
@@ -12,9 +12,12 @@ pub(crate) fn not_negative(x: f64) -> f64 {
 /// What the density and the posterior of one component need, computed once per pass.
 ///
 /// ```text
-/// Q = Y ⊘ (s + σ²)        v = σ² ⊘ (s + σ²)
-/// ln p(X|k) = −½ [ P ln 2π + (P − ρ) ln σ² + Σ ln(s_j + σ²) + (‖X − M‖² − Σ Y_j²/(s_j + σ²)) / σ² ]
+/// Q = Y ⊘ (s + σ²)        v = σ² ⊘ (s + σ²)        δ = (‖X − M‖² − Σ Y_j²/(s_j + σ²)) / σ²
+/// ln p(X|k) = −½ [ P ln 2π + (P − ρ) ln σ² + Σ ln(s_j + σ²) + δ ]
 /// ```
+///
+/// Everything that follows from the distance δ of a sample is asked of here: a pass, its bounds and whoever infers
+/// know nothing of the exponent.
 #[derive(Debug, Clone)]
 pub struct Density {
     /// 1 / (s_j + σ²).
@@ -44,15 +47,22 @@ impl Density {
         }
     }
 
-    /// ln p(M|k): the largest value the density takes.
-    pub(crate) fn peak(&self) -> f64 {
-        self.constant
+    /// The Mahalanobis distance δ (squared) from ‖X − M‖² and Σ Y_j²/(s_j + σ²).
+    #[inline(always)]
+    pub(crate) fn mahalanobis(&self, squared_distance: f64, explained: f64) -> f64 {
+        not_negative(squared_distance - explained) * self.noise_precision
     }
 
-    /// ln p(X|k) from ‖X − M‖² and Σ Y_j²/(s_j + σ²).
+    /// ln p(X|k) from δ. It never rises with δ, so that a lower bound of δ is an upper bound of it.
     #[inline(always)]
-    pub(crate) fn log_density(&self, squared_distance: f64, explained: f64) -> f64 {
-        self.constant - 0.5 * not_negative(squared_distance - explained) * self.noise_precision
+    pub(crate) fn log_density(&self, delta: f64) -> f64 {
+        self.constant - 0.5 * delta
+    }
+
+    /// E[u|X]: how much a sample at distance δ counts in the sums of a component it belongs to.
+    #[inline(always)]
+    pub(crate) fn weight(&self, _delta: f64) -> f64 {
+        1.0
     }
 
     /// Q = Y ⊘ (s + σ²): the posterior mean of the core from Y = (X − M) ×_1 U^(1)ᵀ … ×_D U^(D)ᵀ.

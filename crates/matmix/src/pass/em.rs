@@ -1,457 +1,409 @@
-//! The EM pass: E-step and sums in one walk over the samples.
+//! The pass of EM: the E-step, and expected sufficient statistics that need no old model (maths.md, eq. 9–12).
 
-use pulp::{Simd, WithSimd};
-
-use super::aligned::Aligned;
-use super::block::{Block, Picked};
-use super::chunks;
-use super::coarse::{Bounds, Coarse, are_useful};
-use super::densities::Densities;
-use super::plan::{Plan, Precision};
-use super::products::Products;
-use super::simd::{Path, Real};
-use super::stack::{Stack, StackProducts, Stacked};
-use super::statistics::Statistics;
-use crate::data::{Chunk, Samples};
-use crate::error::{Error, Result};
+use super::precision::Precision;
+use super::wire::{Reader, Writer};
+use super::{Pass, Sums, mismatch};
+use crate::error::{Error, Result, sides};
+use crate::linalg::Matrix;
 use crate::model::Mixture;
+use crate::walk::Stage;
 
-/// Responsibilities below this add nothing that double precision could hold.
-const NEGLIGIBLE: f64 = 1e-12;
+/// How many of the least likely samples a pass remembers, for re-seeding.
+const WORST: usize = 32;
 
-/// e^CUTOFF is far below what a double can add to 1, and exponentials are not free.
-const CUTOFF: f64 = -60.0;
+/// E-step of a model over the samples, or a part of them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EmPass {
+    /// The model so far.
+    pub model: Mixture,
+    /// What its sums update.
+    pub update: Update,
+    /// The precision of the contraction.
+    pub precision: Precision,
+    /// Which of the samples it goes over.
+    pub stage: Stage,
+}
 
-/// How a pass goes about its work; the results are the same up to rounding.
+/// Which loadings the sums of a pass update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// Whatever is fastest, without components that are hopeless for a sample.
-    Best,
-    /// The fastest way to evaluate all densities.
-    AllDensities,
-    /// All densities, samples side by side.
-    #[cfg(test)]
-    SamplesAbreast,
-    /// All densities, components side by side.
-    #[cfg(test)]
-    ComponentsAbreast,
+pub enum Update {
+    /// Those of all modes: the sums F and G whole.
+    All,
+    /// Those of one mode, counted from 0: F and G contracted with the loadings of the others.
+    Mode(usize),
 }
 
-/// One pass of `model` over all samples, with the sums that update `mode`.
-pub(crate) fn em_pass(
-    model: &Mixture,
-    samples: &Samples<'_>,
-    mode: usize,
-    precision: Precision,
-    path: Path,
-) -> Result<Statistics> {
-    em_pass_by(model, samples, mode, precision, path, Way::Best)
+/// What one pass has found out about all samples.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EmSums {
+    /// What they update.
+    pub update: Update,
+    /// How many samples were seen.
+    pub n_samples: u64,
+    /// How many densities ln p(X_n|k) were evaluated: at most samples × components, less where hopeless components were
+    /// skipped.
+    pub evaluated: u64,
+    /// The sum of their weights.
+    pub weight: f64,
+    /// Σ_n w_n ln p(X_n).
+    pub log_likelihood: f64,
+    /// Σ_n w_n (ln p(X_n))².
+    pub log_likelihood_squares: f64,
+    /// −Σ_n w_n Σ_k γ ln γ.
+    pub entropy: f64,
+    /// Σ_n w_n ‖X_n − X̂_n‖², each sample reconstructed by its most probable component.
+    pub squared_error: f64,
+    /// One entry per component.
+    pub components: Vec<ComponentSums>,
+    /// The least likely samples of positive weight: (ln p(X_n), n), least first.
+    pub worst: Vec<(f64, usize)>,
 }
 
-/// The same in a given way.
-pub(crate) fn em_pass_by(
-    model: &Mixture,
-    samples: &Samples<'_>,
-    mode: usize,
-    precision: Precision,
-    path: Path,
-    way: Way,
-) -> Result<Statistics> {
-    if samples.shape() != model.shape() {
-        return Err(Error::ShapeMismatch {
-            expected: model.shape().to_vec(),
-            found: samples.shape().to_vec(),
-        });
-    }
-    if precision.is_double(samples.element(), model) {
-        run::<f64>(model, samples, mode, path, way)
-    } else {
-        run::<f32>(model, samples, mode, path, way)
-    }
+/// The sums of one component, with a = γ u (u = 1 for Gaussian noise) and M₀ the mean the pass was run with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ComponentSums {
+    /// How many samples have this as their most probable component.
+    pub assigned: u64,
+    /// N = Σ γ.
+    pub weight: f64,
+    /// W = Σ a.
+    pub scale: f64,
+    /// s = Σ a E‖X − M₀‖².
+    pub squares: f64,
+    /// m = Σ a E[X − M₀], P numbers.
+    pub shift: Vec<f64>,
+    /// b = Σ a E[B], ρ numbers.
+    pub core: Vec<f64>,
+    /// The sums the loadings come from.
+    pub loadings: LoadingSums,
 }
 
-fn run<T: Real>(
-    model: &Mixture,
-    samples: &Samples<'_>,
-    mode: usize,
-    path: Path,
-    way: Way,
-) -> Result<Statistics> {
-    let setup = Setup::<T>::new(model, mode, way);
-    chunks::sum(
-        samples,
-        Statistics::bytes(model),
-        || Scratch::new(&setup),
-        |scratch, range, chunk| {
-            let mut sums = Statistics::zero(model, mode);
-            let first = range.start;
-            path.run(Accumulate { setup: &setup, samples, chunk, first, scratch, sums: &mut sums });
-            if sums.is_finite() {
-                return Ok(sums);
-            }
-            samples.check_finite(range.clone())?;
-            in_double(model, samples, mode, path, chunk, range.start)
-        },
-        Statistics::merge,
-    )
-}
-
-/// A chunk whose squares left the range of single precision, once more in double; the error names the sample that is
-/// too large even for that.
-fn in_double(
-    model: &Mixture,
-    samples: &Samples<'_>,
-    mode: usize,
-    path: Path,
-    chunk: Chunk<'_>,
-    first: usize,
-) -> Result<Statistics> {
-    let setup = Setup::<f64>::new(model, mode, Way::AllDensities);
-    let mut scratch = Scratch::new(&setup);
-    let mut run = |chunk: Chunk<'_>, first: usize| {
-        let mut sums = Statistics::zero(model, mode);
-        let scratch = &mut scratch;
-        path.run(Accumulate { setup: &setup, samples, chunk, first, scratch, sums: &mut sums });
-        sums
-    };
-    let sums = run(chunk, first);
-    if sums.is_finite() {
-        return Ok(sums);
-    }
-    let size = samples.sample_len();
-    let alone = |n: &usize| !run(chunk.slice(n * size..(n + 1) * size), first + n).is_finite();
-    let sample = first + (0..chunk.len() / size).find(alone).unwrap_or(0);
-    Err(Error::Overflow { sample })
-}
-
-/// A model made ready for a pass.
-struct Setup<T> {
-    plan: Plan<T>,
-    /// Its components side by side, where that is faster than samples side by side.
-    stacked: Option<Stacked<T>>,
-    /// What tells hopeless components, where that is worth it.
-    coarse: Option<Coarse<T>>,
-}
-
-impl<T: Real> Setup<T> {
-    fn new(model: &Mixture, mode: usize, way: Way) -> Self {
-        let plan = Plan::new(model, mode);
-        let coarse = if way == Way::Best { Coarse::new(model, &plan.reference) } else { None };
-        let stacked = match way {
-            Way::Best if coarse.is_some() => true,
-            Way::Best | Way::AllDensities => Stacked::is_faster(&plan),
-            #[cfg(test)]
-            Way::SamplesAbreast => false,
-            #[cfg(test)]
-            Way::ComponentsAbreast => true,
-        };
-        Self { stacked: stacked.then(|| Stacked::new(&plan)), plan, coarse }
-    }
-}
-
-/// What a thread reuses from chunk to chunk.
-struct Scratch<'a, T> {
-    kernel: Kernel<'a, T>,
-    shares: Shares<T>,
-}
-
-/// The two ways to evaluate and sum up.
-enum Kernel<'a, T> {
-    SamplesAbreast {
-        block: Block<T>,
-        products: Products<T>,
-        /// γ times the weight of the sample, zero where it is negligible, `[component][lane]`.
-        gamma: Vec<T>,
+/// F = Σ a E[(X − M₀) ⊗ B] and G = Σ E[a B ⊗ B].
+#[derive(Debug, Clone, PartialEq)]
+pub enum LoadingSums {
+    /// As they are.
+    All {
+        /// Fᵀ, ρ × P.
+        cross: Matrix,
+        /// G, ρ × ρ.
+        gram: Matrix,
     },
-    ComponentsAbreast {
-        stacked: &'a Stacked<T>,
-        stack: Stack<T>,
-        products: StackProducts<T>,
-        bounds: Option<Box<(&'a Coarse<T>, Bounds<T>)>>,
+    /// Contracted with the loadings of all modes but d.
+    Mode {
+        /// A = Σ a E[Z B_(d)ᵀ], p_d × r_d.
+        cross: Matrix,
+        /// H = Σ E[a B_(d) W B_(d)ᵀ], r_d × r_d.
+        weighted_gram: Matrix,
+        /// S = Σ E[a B_(d) B_(d)ᵀ], r_d × r_d.
+        gram: Matrix,
     },
 }
 
-impl<'a, T: Real> Scratch<'a, T> {
-    fn new(setup: &'a Setup<T>) -> Self {
-        let Setup { plan, stacked, coarse } = setup;
-        let k = plan.components.len();
-        let kernel = match stacked {
-            Some(stacked) => {
-                let stack = Stack::new(stacked, k);
-                let products = StackProducts::new(plan, stacked);
-                let bounds = coarse.as_ref().map(|coarse| Box::new((coarse, coarse.scratch())));
-                Kernel::ComponentsAbreast { stacked, stack, products, bounds }
-            }
-            None => {
-                let block = Block::new(plan);
-                let lanes = block.densities.lanes;
-                let gamma = vec![T::from_f64(0.0); k * lanes];
-                Kernel::SamplesAbreast { products: Products::new(plan, lanes), gamma, block }
-            }
-        };
-        Self { kernel, shares: Shares::new(plan) }
-    }
-}
-
-struct Accumulate<'a, 's, T> {
-    setup: &'a Setup<T>,
-    samples: &'a Samples<'a>,
-    chunk: Chunk<'a>,
-    first: usize,
-    scratch: &'a mut Scratch<'s, T>,
-    sums: &'a mut Statistics,
-}
-
-impl<T: Real> WithSimd for Accumulate<'_, '_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let Scratch { kernel, shares } = self.scratch;
-        shares.touched.fill(false);
-        let plan = &self.setup.plan;
-        let work = Work {
-            plan,
-            samples: self.samples,
-            chunk: self.chunk,
-            first: self.first,
-            all: (0..plan.components.len()).collect(),
-        };
-        match kernel {
-            Kernel::SamplesAbreast { block, products, gamma } => {
-                work.samples_abreast(simd, block, products, gamma, shares, self.sums);
-            }
-            Kernel::ComponentsAbreast { stacked, stack, products, bounds } => {
-                let bounds = bounds.as_deref_mut();
-                work.components_abreast(simd, stacked, stack, products, bounds, shares, self.sums);
-            }
-        }
-        shares.flush(plan, self.sums);
-    }
-}
-
-/// A chunk of samples to be worked through.
-struct Work<'a, T> {
-    plan: &'a Plan<T>,
-    samples: &'a Samples<'a>,
-    chunk: Chunk<'a>,
-    /// The number of its first sample.
-    first: usize,
-    /// All components.
-    all: Vec<usize>,
-}
-
-impl<T: Real> Work<'_, T> {
-    fn blocks(&self, lanes: usize) -> impl Iterator<Item = Picked<'_>> {
-        let count = self.chunk.len() / self.plan.sample_len;
-        Picked::all(self.chunk, self.samples.scale(), count, lanes)
-    }
-
-    #[inline(always)]
-    fn samples_abreast<S: Simd>(
-        &self,
-        simd: S,
-        block: &mut Block<T>,
-        products: &mut Products<T>,
-        gamma: &mut [T],
-        shares: &mut Shares<T>,
-        sums: &mut Statistics,
-    ) {
-        let (lanes, size) = (block.densities.lanes, self.plan.sample_len);
-        for picked in self.blocks(lanes) {
-            block.evaluate(simd, self.plan, picked);
-            sums.evaluated += (self.all.len() * picked.count) as u64;
-            gamma.fill(T::from_f64(0.0));
-            for (lane, n) in picked.of().enumerate() {
-                let explained = |k: usize| self.plan.components[k].explained(block.y_of(self.plan, k, lane));
-                let sample = self.first + n;
-                let densities = &block.densities;
-                shares.find(self.plan, densities, &self.all, lane, explained, sample, self.samples, sums);
-                let raw = self.chunk.slice(n * size..(n + 1) * size);
-                for &(k, share) in &shares.kept {
-                    gamma[k * lanes + lane] = share;
-                    let mean = &mut shares.means[k * size..(k + 1) * size];
-                    add_raw(mean, share, raw, T::from_f64(picked.scale), &self.plan.reference);
+impl LoadingSums {
+    fn zero(shape: &[usize], rank: &[usize], update: Update) -> Self {
+        match update {
+            Update::All => {
+                let (size, core_len) = (shape.iter().product(), rank.iter().product());
+                LoadingSums::All {
+                    cross: Matrix::zeros(core_len, size),
+                    gram: Matrix::zeros(core_len, core_len),
                 }
             }
-            for k in 0..self.all.len() {
-                let gamma = &gamma[k * lanes..(k + 1) * lanes];
-                if gamma.iter().any(|&g| g != T::from_f64(0.0)) {
-                    products.add(simd, self.plan, block, k, picked, gamma);
-                }
-            }
-        }
-        for (k, to) in sums.components.iter_mut().enumerate() {
-            if shares.touched[k] {
-                products.flush(simd, self.plan, k, to);
-            }
+            Update::Mode(d) => LoadingSums::Mode {
+                cross: Matrix::zeros(shape[d], rank[d]),
+                weighted_gram: Matrix::zeros(rank[d], rank[d]),
+                gram: Matrix::zeros(rank[d], rank[d]),
+            },
         }
     }
 
-    #[inline(always)]
-    fn components_abreast<S: Simd>(
-        &self,
-        simd: S,
-        stacked: &Stacked<T>,
-        stack: &mut Stack<T>,
-        products: &mut StackProducts<T>,
-        mut bounds: Option<&mut (&Coarse<T>, Bounds<T>)>,
-        shares: &mut Shares<T>,
-        sums: &mut Statistics,
-    ) {
-        let (plan, lanes, size) = (self.plan, stack.densities.lanes, self.plan.sample_len);
-        let mut some = Vec::with_capacity(self.all.len());
-        for picked in self.blocks(lanes) {
-            stack.load(simd, stacked, picked, &plan.reference);
-            let fetch = stacked.fetch(picked, size);
-            match &mut bounds {
-                Some((coarse, bounds)) => bounds.find(simd, coarse, stack.x(), picked.count, fetch),
-                None => stack.evaluate(simd, plan, stacked, &self.all, picked.count, fetch),
-            }
-            let mut evaluated = 0;
-            for (lane, n) in picked.of().enumerate() {
-                let components = match &bounds {
-                    Some((_, bounds)) => {
-                        stack.evaluate_likely(simd, plan, stacked, lane, bounds.of(lane), &mut some);
-                        &some
-                    }
-                    None => &self.all,
-                };
-                evaluated += components.len();
-                let explained = |k| stack.explained(stacked, k, lane);
-                let sample = self.first + n;
-                let densities = &stack.densities;
-                shares.find(plan, densities, components, lane, explained, sample, self.samples, sums);
-                for &(k, share) in &shares.kept {
-                    add(
-                        &mut shares.means[k * size..(k + 1) * size],
-                        share,
-                        stack.sample(stacked, lane, size),
-                    );
-                    products.add(simd, stacked, stack, lane, k, share);
-                }
-            }
-            sums.evaluated += evaluated as u64;
-            // The first block of a chunk tells whether the bounds save anything.
-            if picked.first == 0 && !are_useful(evaluated, picked.count * self.all.len()) {
-                bounds = None;
-            }
+    fn matrices(&self) -> Vec<&Matrix> {
+        match self {
+            LoadingSums::All { cross, gram } => vec![cross, gram],
+            LoadingSums::Mode { cross, weighted_gram, gram } => vec![cross, weighted_gram, gram],
         }
-        for (k, to) in sums.components.iter_mut().enumerate() {
-            if shares.touched[k] {
-                products.flush(simd, k, to);
-            }
+    }
+
+    fn matrices_mut(&mut self) -> Vec<&mut Matrix> {
+        match self {
+            LoadingSums::All { cross, gram } => vec![cross, gram],
+            LoadingSums::Mode { cross, weighted_gram, gram } => vec![cross, weighted_gram, gram],
         }
     }
 }
 
-/// Which sample belongs to which component, and what follows for all sums but the products.
-struct Shares<T> {
-    /// Σ γ (X − G) per component: one chunk in the working precision, the sum of chunks in double.
-    means: Aligned<T>,
-    /// Whether a component has been given anything in this chunk.
-    touched: Vec<bool>,
-    /// γ of one sample, per slot.
-    gamma: Vec<f64>,
-    /// The components that one sample has a share in that is not negligible, and γ times its weight.
-    kept: Vec<(usize, T)>,
-}
-
-impl<T: Real> Shares<T> {
-    fn new(plan: &Plan<T>) -> Self {
-        let k = plan.components.len();
+impl ComponentSums {
+    /// The sums of no samples of this shape.
+    pub(crate) fn zero(shape: &[usize], rank: &[usize], update: Update) -> Self {
         Self {
-            means: Aligned::new(T::from_f64(0.0), k * plan.sample_len),
-            touched: vec![false; k],
-            gamma: vec![0.0; k],
-            kept: Vec::with_capacity(k),
+            assigned: 0,
+            weight: 0.0,
+            scale: 0.0,
+            squares: 0.0,
+            shift: vec![0.0; shape.iter().product()],
+            core: vec![0.0; rank.iter().product()],
+            loadings: LoadingSums::zero(shape, rank, update),
         }
     }
 
-    /// The responsibilities of one sample, from its densities and what its core explains of it under a component.
-    #[inline(always)]
-    fn find(
-        &mut self,
-        plan: &Plan<T>,
-        densities: &Densities,
-        components: &[usize],
-        lane: usize,
-        explained: impl FnOnce(usize) -> f64,
-        sample: usize,
-        samples: &Samples<'_>,
-        sums: &mut Statistics,
-    ) {
-        self.kept.clear();
-        let lanes = densities.lanes;
-        let (best, log_likelihood) =
-            densities.responsibilities(plan, components, lane, CUTOFF, &mut self.gamma);
-        sums.n_samples += 1;
-        let weight = samples.weight(sample);
-        if weight == 0.0 {
+    /// Everything that adds, but the count: listed once, for adding, scaling and travelling.
+    fn parts(&self) -> Vec<&[f64]> {
+        let one = std::slice::from_ref::<f64>;
+        let mut parts = vec![one(&self.weight), one(&self.scale), one(&self.squares), &self.shift, &self.core];
+        parts.extend(self.loadings.matrices().into_iter().map(Matrix::as_slice));
+        parts
+    }
+
+    fn parts_mut(&mut self) -> Vec<&mut [f64]> {
+        let one = std::slice::from_mut::<f64>;
+        let mut parts =
+            vec![one(&mut self.weight), one(&mut self.scale), one(&mut self.squares), &mut self.shift, &mut self.core];
+        parts.extend(self.loadings.matrices_mut().into_iter().map(Matrix::as_mut_slice));
+        parts
+    }
+
+    /// Adds others, times a factor.
+    pub(crate) fn add_scaled(&mut self, factor: f64, other: &ComponentSums) {
+        for (to, from) in self.parts_mut().into_iter().zip(other.parts()) {
+            to.iter_mut().zip(from).for_each(|(to, from)| *to += factor * from);
+        }
+    }
+
+    fn merge(&mut self, other: &ComponentSums) {
+        self.assigned += other.assigned;
+        for (to, from) in self.parts_mut().into_iter().zip(other.parts()) {
+            to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+        }
+    }
+}
+
+impl EmSums {
+    /// The sums of no samples.
+    pub(crate) fn zero(model: &Mixture, update: Update) -> Self {
+        let component = ComponentSums::zero(model.shape(), model.rank(), update);
+        Self {
+            update,
+            n_samples: 0,
+            evaluated: 0,
+            weight: 0.0,
+            log_likelihood: 0.0,
+            log_likelihood_squares: 0.0,
+            entropy: 0.0,
+            squared_error: 0.0,
+            components: vec![component; model.n_components()],
+            worst: Vec::new(),
+        }
+    }
+
+    /// Whether the other sums update the same of a model of the same size.
+    fn like(&self, other: &EmSums) -> bool {
+        let sizes = |sums: &EmSums| -> Vec<Vec<usize>> {
+            sums.components.iter().map(|c| c.parts().iter().map(|p| p.len()).collect()).collect()
+        };
+        self.update == other.update && sizes(self) == sizes(other)
+    }
+
+    /// Adds the sums of samples that follow; they are known to be of the same pass.
+    pub(crate) fn append(&mut self, other: &EmSums) {
+        self.n_samples += other.n_samples;
+        self.evaluated += other.evaluated;
+        self.weight += other.weight;
+        self.log_likelihood += other.log_likelihood;
+        self.log_likelihood_squares += other.log_likelihood_squares;
+        self.entropy += other.entropy;
+        self.squared_error += other.squared_error;
+        self.components.iter_mut().zip(&other.components).for_each(|(a, b)| a.merge(b));
+        self.worst.extend(&other.worst);
+        self.worst.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        self.worst.truncate(WORST);
+    }
+
+    /// Remembers a sample if it is among the least likely so far.
+    pub(crate) fn note_likelihood(&mut self, log_likelihood: f64, sample: usize) {
+        if self.worst.len() == WORST && self.worst.last().is_some_and(|w| log_likelihood >= w.0) {
             return;
         }
-        sums.weight += weight;
-        sums.log_likelihood += weight * log_likelihood;
-        sums.note_likelihood(log_likelihood, sample);
-        let likely = components[best];
-        let error = densities.squared_error((best, lane), explained(likely));
-        sums.squared_error += weight * error;
-        sums.components[likely].assigned += 1;
-        for (slot, &k) in components.iter().enumerate() {
-            if self.gamma[slot] > NEGLIGIBLE {
-                let gamma = self.gamma[slot] * weight;
-                let to = &mut sums.components[k];
-                to.weight += gamma;
-                to.squared_distance += gamma * densities.squared_distance[slot * lanes + lane];
-                self.touched[k] = true;
-                self.kept.push((k, T::from_f64(gamma)));
+        let at = self.worst.partition_point(|w| w.0 <= log_likelihood);
+        self.worst.insert(at, (log_likelihood, sample));
+        self.worst.truncate(WORST);
+    }
+
+    /// The mean log-likelihood per sample.
+    pub fn mean_log_likelihood(&self) -> f64 {
+        self.log_likelihood / self.weight
+    }
+
+    /// The standard deviation of ln p(X) over the samples.
+    pub fn deviation(&self) -> f64 {
+        let mean = self.mean_log_likelihood();
+        (self.log_likelihood_squares / self.weight - mean * mean).max(0.0).sqrt()
+    }
+
+    /// e = sqrt(Σ ‖X − X̂‖² / N), the paper's reconstruction error.
+    pub fn reconstruction_error(&self) -> f64 {
+        (self.squared_error / self.weight).sqrt()
+    }
+
+    /// The memory one such value takes, roughly.
+    pub(crate) fn bytes(model: &Mixture, update: Update) -> usize {
+        let (size, core_len) = (model.sample_len(), model.core_len());
+        let loadings = match update {
+            Update::All => (size + core_len) * core_len,
+            Update::Mode(d) => (model.shape()[d] + 2 * model.rank()[d]) * model.rank()[d],
+        };
+        model.n_components() * (size + core_len + loadings) * size_of::<f64>()
+    }
+}
+
+impl Pass for EmPass {
+    type Sums = EmSums;
+
+    fn check(&self, shape: &[usize]) -> Result<()> {
+        if self.model.shape() != shape {
+            return Err(Error::ShapeMismatch { expected: self.model.shape().to_vec(), found: shape.to_vec() });
+        }
+        match self.update {
+            Update::Mode(d) if d >= shape.len() => Err(Error::Task {
+                problem: format!("mode {d} (from 0) of samples of {}", sides(shape)),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn stage(&self) -> Stage {
+        self.stage
+    }
+
+    fn fits(&self, sums: &EmSums) -> bool {
+        sums.like(&EmSums::zero(&self.model, self.update))
+    }
+
+    fn write(&self, to: &mut Writer) {
+        self.update.write(to);
+        to.name(self.precision.name());
+        to.byte(self.stage.halvings());
+        to.mixture(&self.model);
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self> {
+        let update = Update::read(from)?;
+        let precision = from.name()?.parse().map_err(|e: Error| from.wrong(e.to_string()))?;
+        let stage = Stage::new(from.byte()?);
+        let pass = EmPass { model: from.mixture()?, update, precision, stage };
+        pass.check(pass.model.shape()).map_err(|e| from.wrong(e.to_string()))?;
+        Ok(pass)
+    }
+}
+
+impl Update {
+    fn write(self, to: &mut Writer) {
+        match self {
+            Update::All => to.byte(0),
+            Update::Mode(d) => {
+                to.byte(1);
+                to.size(d);
             }
         }
     }
 
-    /// Brings Σ γ (X − G) of this chunk to double precision, and to Σ γ (X − M).
-    #[inline(always)]
-    fn flush(&mut self, plan: &Plan<T>, sums: &mut Statistics) {
-        let size = plan.sample_len;
-        for (k, component) in plan.components.iter().enumerate() {
-            if self.touched[k] {
-                let to = &mut sums.components[k];
-                let (weight, from) = (to.weight, &mut self.means[k * size..(k + 1) * size]);
-                for ((to, from), offset) in to.mean_shift.iter_mut().zip(from).zip(&component.offset) {
-                    *to = from.to_f64() - weight * offset;
-                    *from = T::from_f64(0.0);
-                }
-            }
+    fn read(from: &mut Reader<'_>) -> Result<Self> {
+        match from.byte()? {
+            0 => Ok(Update::All),
+            1 => Ok(Update::Mode(from.size()?)),
+            other => Err(from.wrong(format!("{other} is nothing that sums could update"))),
         }
     }
 }
 
-// Plain loops in these: an iterator's `for_each` may be compiled apart, without the wide instructions.
-
-/// Adds γ (X − G) to a mean.
-#[inline(always)]
-fn add<T: Real>(mean: &mut [T], gamma: T, x: &[T]) {
-    let x = &x[..mean.len()];
-    for i in 0..mean.len() {
-        mean[i] += gamma * x[i];
+impl Sums for EmSums {
+    fn n_samples(&self) -> u64 {
+        self.n_samples
     }
-}
 
-/// The same for a sample as it is stored.
-#[inline(always)]
-fn add_raw<T: Real>(mean: &mut [T], gamma: T, raw: Chunk<'_>, scale: T, reference: &[T]) {
-    let size = mean.len();
-    let reference = &reference[..size];
-    macro_rules! add {
-        ($x:expr) => {
-            for i in 0..size {
-                mean[i] += gamma * (T::from_f64(f64::from($x[i])) * scale - reference[i]);
+    fn merge(&mut self, other: &Self) -> Result<()> {
+        if !self.like(other) {
+            return Err(mismatch("they come from passes that update different things, or of different models"));
+        }
+        self.append(other);
+        Ok(())
+    }
+
+    fn renumber(&mut self, number: &dyn Fn(usize) -> usize) {
+        self.worst.iter_mut().for_each(|(_, sample)| *sample = number(*sample));
+    }
+
+    fn write(&self, to: &mut Writer) {
+        self.update.write(to);
+        [self.n_samples, self.evaluated].into_iter().for_each(|x| to.number(x));
+        let totals = [self.weight, self.log_likelihood, self.log_likelihood_squares, self.entropy, self.squared_error];
+        totals.into_iter().for_each(|x| to.real(x));
+        let first = self.components.first();
+        let (size, core_len) = first.map_or((0, 0), |c| (c.shift.len(), c.core.len()));
+        to.sizes(&[self.components.len(), size, core_len]);
+        let matrices = first.map_or(vec![], |c| c.loadings.matrices());
+        matrices.iter().for_each(|m| to.sizes(&[m.rows(), m.cols()]));
+        for component in &self.components {
+            to.number(component.assigned);
+            component.parts().into_iter().flatten().for_each(|&x| to.real(x));
+        }
+        to.size(self.worst.len());
+        for &(log_likelihood, sample) in &self.worst {
+            to.real(log_likelihood);
+            to.size(sample);
+        }
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self> {
+        let update = Update::read(from)?;
+        let (n_samples, evaluated) = (from.number()?, from.number()?);
+        let totals = [from.real()?, from.real()?, from.real()?, from.real()?, from.real()?];
+        let [weight, log_likelihood, log_likelihood_squares, entropy, squared_error] = totals;
+        let [count, size, core_len] = from.fixed_sizes()?;
+        let kinds = if update == Update::All { 2 } else { 3 };
+        let mut matrices = Vec::new();
+        for _ in 0..if count > 0 { kinds } else { 0 } {
+            matrices.push(from.fixed_sizes::<2>()?);
+        }
+        let numbers = matrices.iter().try_fold(size.checked_add(core_len), |sum, [rows, cols]| {
+            Some(sum?.checked_add(rows.checked_mul(*cols)?))
+        });
+        let numbers = numbers.flatten().and_then(|n| n.checked_add(4)?.checked_mul(count));
+        from.has_room(numbers.and_then(|n| n.checked_mul(8)))?;
+        let matrix = |at: usize| matrices.get(at).map_or(Matrix::zeros(0, 0), |&[rows, cols]| Matrix::zeros(rows, cols));
+        let loadings = match update {
+            Update::All => LoadingSums::All { cross: matrix(0), gram: matrix(1) },
+            Update::Mode(_) => {
+                LoadingSums::Mode { cross: matrix(0), weighted_gram: matrix(1), gram: matrix(2) }
             }
         };
-    }
-    match raw {
-        Chunk::U8(x) => add!(x[..size]),
-        Chunk::F32(x) => add!(x[..size]),
-        Chunk::F64(x) => add!(x[..size]),
+        let empty = ComponentSums {
+            assigned: 0,
+            weight: 0.0,
+            scale: 0.0,
+            squares: 0.0,
+            shift: vec![0.0; size],
+            core: vec![0.0; core_len],
+            loadings,
+        };
+        let mut components = vec![empty; count];
+        for component in &mut components {
+            component.assigned = from.number()?;
+            for x in component.parts_mut().into_iter().flatten() {
+                *x = from.real()?;
+            }
+        }
+        let worst = (0..from.count(16)?).map(|_| Ok((from.real()?, from.size()?))).collect::<Result<_>>()?;
+        Ok(Self {
+            update,
+            n_samples,
+            evaluated,
+            weight,
+            log_likelihood,
+            log_likelihood_squares,
+            entropy,
+            squared_error,
+            components,
+            worst,
+        })
     }
 }

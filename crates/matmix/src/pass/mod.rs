@@ -1,103 +1,121 @@
-//! One pass over the samples: the only place where time goes.
+//! What travels: a pass over the samples as a value, and the sums it returns, which add.
 //!
-//! A pass takes the current model, walks over the samples in chunks of a fixed size and returns a value that
-//! can be added to another such value. Chunks run in parallel, are sequential inside, and are added in
-//! the order of their numbers: the same bits on any number of threads.
+//! A fit, and every question about samples, is a matter of passes. A [`Pass`] is everything one of them needs but the samples; its
+//! [`Sums`] are what it found out. An [`Engine`] says where the samples are and has the pass run over them, wherever that
+//! is; a [`Backend`] computes. Sums of parts of a set add, in a fixed order, to those of the set.
 //!
 //! | file | what |
 //! |---|---|
-//! | [`chunks`] | splitting a set into chunks, running them in parallel, adding in order |
-//! | [`ahead`] | loading the chunks of samples that are not in memory |
-//! | [`meter`] | how far a pass has come |
-//! | [`simd`] | the instruction sets and the numbers the kernels run in |
-//! | [`contract`] | the kernel: one mode of a block of samples against a loading matrix |
-//! | [`pack`], [`transpose`] | how samples become lanes |
-//! | [`block`] | a block of samples: contraction and densities |
-//! | [`plan`] | a model made ready for the blocks |
-//! | [`coarse`] | which components need not be looked at |
-//! | [`differences`], [`gram`] | sums of differences, and of the products of all pairs of elements |
-//! | [`statistics`], [`products`] | the sums of an EM pass, and the small products they are made of |
-//! | [`task`] | a pass as a value: everything it needs but the samples |
-//! | [`sums`] | what it finds out: values that add |
-//! | [`wire`] | both as bytes |
-//! | [`tree`] | the order in which the sums of parts are added |
-//! | [`em`], [`moments`], [`scatter`], [`distances`], [`inference`], [`cores`] | the passes themselves |
+//! | [`engine`] | where samples are |
+//! | [`backend`] | what computes |
+//! | [`task`] | any pass, and any sums, as one type |
+//! | [`em`] | the E-step and what the M-step needs |
+//! | [`moments`] | mean, variance, extremes and a digest of the samples |
+//! | [`scatter`] | the scatter of modes: what low-rank loadings come from |
+//! | [`groups`] | the samples nearest to a few centres |
+//! | [`distances`] | the distance of every sample to a few points |
+//! | [`rows`] | some samples themselves |
+//! | [`ask`] | what a fitted model says about every sample |
+//! | [`precision`] | single or double |
+//! | [`wire`] | passes and sums as bytes |
+//! | [`travel`] | tests: there and back, and damage on the way |
 
-mod ahead;
-mod aligned;
-pub(crate) mod block;
-pub(crate) mod chunks;
-mod coarse;
-pub(crate) mod contract;
-pub(crate) mod cores;
-pub(crate) mod densities;
-mod differences;
-pub(crate) mod distances;
-pub(crate) mod em;
-mod gram;
-pub(crate) mod inference;
-pub(crate) mod meter;
-pub(crate) mod moments;
-#[cfg(test)]
-mod oracle;
-pub(crate) mod pack;
-pub(crate) mod plan;
-mod products;
-pub(crate) mod scatter;
-pub(crate) mod simd;
-mod stack;
-pub(crate) mod statistics;
-pub(crate) mod sums;
-pub(crate) mod task;
-pub(crate) mod transpose;
+mod ask;
+mod backend;
+mod distances;
+mod em;
+mod engine;
+mod groups;
+mod moments;
+mod precision;
+mod rows;
+mod scatter;
+mod task;
 #[cfg(test)]
 mod travel;
-pub mod tree;
 mod wire;
 
-use crate::data::Samples;
-use crate::error::{Error, Result};
-use crate::model::Mixture;
+pub use ask::{Answers, AskPass, Question};
+pub use backend::Backend;
+pub use distances::DistancesPass;
+pub use em::{ComponentSums, EmPass, EmSums, LoadingSums, Update};
+pub use engine::Engine;
+pub use groups::{Group, GroupSums, GroupsPass};
+pub(crate) use moments::Moments;
+pub use moments::{MomentSums, MomentsPass};
+pub use precision::Precision;
+pub(crate) use precision::SINGLE_RANGE;
+pub use rows::{Rows, RowsPass};
+pub use scatter::{ScatterPass, ScatterSums};
+pub use task::{AnySums, SumTree, Task};
 
-pub use meter::{Meter, Reading};
-pub use moments::MomentSums;
-pub use plan::Precision;
-pub use simd::Path as SimdPath;
-pub use statistics::{ComponentStatistics, Statistics};
-pub use sums::{Group, GroupSums, Rows, ScatterSums, Sums};
-pub use task::Task;
+use crate::error::{Error, Result, sides};
+use crate::walk::Stage;
+use wire::{Reader, Writer};
 
-/// One pass of `model` over the samples with the sums that update `mode` (counted from 0).
-///
-/// The sums of parts of a set merge to the sums of the whole: what a cluster of machines would do with them.
-pub fn statistics(
-    model: &Mixture,
-    samples: &Samples<'_>,
-    mode: usize,
-    precision: Precision,
-) -> Result<Statistics> {
-    check_mode(model, mode)?;
-    em::em_pass(model, samples, mode, precision, SimdPath::best())
-}
+/// One pass over the samples as a value: everything it needs but the samples.
+pub trait Pass: Sized + Into<Task> {
+    /// What it finds out.
+    type Sums: Sums;
 
-/// The same with every density evaluated, also those of components that are hopeless for a sample: to compare with.
-pub fn statistics_of_all(
-    model: &Mixture,
-    samples: &Samples<'_>,
-    mode: usize,
-    precision: Precision,
-) -> Result<Statistics> {
-    check_mode(model, mode)?;
-    em::em_pass_by(model, samples, mode, precision, SimdPath::best(), em::Way::AllDensities)
-}
+    /// Whether it is one for samples of this shape.
+    ///
+    /// # Errors
+    /// What does not fit, and what would.
+    fn check(&self, shape: &[usize]) -> Result<()>;
 
-fn check_mode(model: &Mixture, mode: usize) -> Result<()> {
-    if mode >= model.shape().len() {
-        return Err(Error::Option {
-            option: "mode",
-            value: mode.to_string(),
-            expected: "less than the order of the samples",
-        });
+    /// Which of the samples it goes over.
+    fn stage(&self) -> Stage {
+        Stage::ALL
     }
-    Ok(())
+
+    /// Whether these can be its sums.
+    fn fits(&self, sums: &Self::Sums) -> bool;
+
+    #[doc(hidden)]
+    fn write(&self, to: &mut Writer);
+
+    #[doc(hidden)]
+    fn read(from: &mut Reader<'_>) -> Result<Self>;
+}
+
+/// What a pass finds out about some of the samples. Those of all parts of a set, merged in order, are those of the set.
+pub trait Sums: Sized + Into<AnySums> + TryFrom<AnySums, Error = Error> {
+    /// How many samples these sums are over.
+    fn n_samples(&self) -> u64;
+
+    /// Adds the sums of the same pass over the samples that follow.
+    ///
+    /// # Errors
+    /// If they are of another pass; nothing is added then.
+    fn merge(&mut self, other: &Self) -> Result<()>;
+
+    /// Gives the samples they name other numbers.
+    fn renumber(&mut self, _number: &dyn Fn(usize) -> usize) {}
+
+    #[doc(hidden)]
+    fn write(&self, to: &mut Writer);
+
+    #[doc(hidden)]
+    fn read(from: &mut Reader<'_>) -> Result<Self>;
+}
+
+fn mismatch(problem: impl Into<String>) -> Error {
+    Error::Sums { problem: problem.into() }
+}
+
+/// Sums can only be added if they have as many of something.
+fn same(what: &str, a: usize, b: usize) -> Result<()> {
+    if a == b { Ok(()) } else { Err(mismatch(format!("some have {a} {what}, some {b}"))) }
+}
+
+/// A point among samples of this shape has as many numbers as they have.
+fn check_point(what: &str, point: &[f64], shape: &[usize]) -> Result<()> {
+    let size: usize = shape.iter().product();
+    match point.len() {
+        found if found == size => Ok(()),
+        found => Err(Error::Task {
+            problem: format!("the {what} has {found} numbers; samples of {} have {size}", sides(shape)),
+        }),
+    }
 }

@@ -1,237 +1,226 @@
-//! One pass over the samples as a value: everything it needs but the samples.
-//!
-//! A task can be run over the parts of a set wherever they are, on other machines, say. The sums of the parts,
-//! merged along a [`Tree`](super::tree::Tree), are those of the set.
+//! Any pass, and any sums, as one type: what an engine is handed and what it hands back.
 
-use super::distances::groups;
-use super::em::em_pass;
-use super::moments;
-use super::plan::Precision;
-use super::scatter::{Scatters, scatters};
-use super::simd::Path;
-use super::sums::{Rows, ScatterSums, Sums};
 use super::wire::{Content, Reader, Writer};
-use crate::data::{Buffer, Samples};
-use crate::error::{Error, Result, sides};
-use crate::linalg::Matrix;
-use crate::model::Mixture;
+use super::{
+    Answers, AskPass, Backend, DistancesPass, EmPass, EmSums, GroupSums, GroupsPass, MomentSums, MomentsPass,
+    Pass, Rows, RowsPass, ScatterPass, ScatterSums, Sums, mismatch,
+};
+use crate::data::Samples;
+use crate::error::{Error, Result};
+use crate::walk::tree::Reduction;
 
-/// One pass over the samples.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Task {
-    /// E-step and the sums that update one mode.
-    Em {
-        /// The model so far.
-        model: Mixture,
-        /// The mode to update, counted from 0.
-        mode: usize,
-        /// The precision of the contraction.
-        precision: Precision,
-    },
+/// The list of passes: their names, types and the numbers they travel under.
+macro_rules! passes {
+    ($($(#[$doc:meta])* $name:ident($pass:ident) = $kind:literal,)+) => {
+        /// One pass over the samples.
+        #[derive(Debug, Clone, PartialEq)]
+        #[non_exhaustive]
+        pub enum Task { $($(#[$doc])* $name($pass),)+ }
+
+        $(impl From<$pass> for Task {
+            fn from(pass: $pass) -> Self {
+                Task::$name(pass)
+            }
+        })+
+
+        impl Task {
+            /// One flat buffer, the same on every machine.
+            pub fn to_bytes(&self) -> Vec<u8> {
+                match self { $(Task::$name(pass) => {
+                    let mut to = Writer::new(Content::Task, $kind);
+                    pass.write(&mut to);
+                    to.finish()
+                })+ }
+            }
+
+            /// The task in a buffer of [`to_bytes`](Self::to_bytes).
+            ///
+            /// # Errors
+            /// Whatever is wrong with the buffer.
+            pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+                let (kind, mut from) = Reader::open(Content::Task, bytes)?;
+                let task = match kind {
+                    $($kind => Task::$name($pass::read(&mut from)?),)+
+                    other => return Err(from.unknown_kind(other)),
+                };
+                from.finish()?;
+                Ok(task)
+            }
+
+            fn check(&self, shape: &[usize]) -> Result<()> {
+                match self { $(Task::$name(pass) => pass.check(shape),)+ }
+            }
+        }
+    };
+}
+
+passes! {
+    /// E-step and the sums that update a model.
+    Em(EmPass) = 0,
     /// Sums for mean and variance.
-    Moments {
-        /// What is subtracted from every sample first: one of them, so that the sums do not cancel.
-        origin: Vec<f64>,
-    },
+    Moments(MomentsPass) = 1,
     /// Σ w Z Zᵀ of some modes, or Σ w y yᵀ of the flattened cores.
-    Scatter {
-        /// What is subtracted from every sample.
-        mean: Vec<f64>,
-        /// The loadings, of which a mode's own do not count; `None` keeps a mode whole.
-        loadings: Vec<Option<Matrix>>,
-        /// The modes, counted from 0; none for the cores.
-        modes: Vec<usize>,
-    },
+    Scatter(ScatterPass) = 2,
     /// For every sample the nearest centre, and the sums of each centre's samples.
-    Groups {
-        /// The centres.
-        centres: Vec<Vec<f64>>,
-        /// A point near all of them.
-        reference: Vec<f64>,
-    },
-    /// Some samples as they are stored. An engine need not look at the parts that hold none of them, as long as
-    /// it counts their samples.
-    Rows {
-        /// Which samples; the order does not matter.
-        indices: Vec<usize>,
-    },
+    Groups(GroupsPass) = 3,
+    /// Some samples as they are stored.
+    Rows(RowsPass) = 4,
+    /// The distances of all samples to a few points.
+    Distances(DistancesPass) = 5,
+    /// What a model says about every sample.
+    Ask(AskPass) = 6,
+}
+
+/// The list of sums: several passes may give the same.
+macro_rules! sums {
+    ($($(#[$doc:meta])* $name:ident($sums:ident) = $kind:literal,)+) => {
+        /// The sums of a [`Task`] over some of the samples.
+        #[derive(Debug, Clone, PartialEq)]
+        #[non_exhaustive]
+        pub enum AnySums { $($(#[$doc])* $name($sums),)+ }
+
+        $(impl From<$sums> for AnySums {
+            fn from(sums: $sums) -> Self {
+                AnySums::$name(sums)
+            }
+        }
+
+        impl TryFrom<AnySums> for $sums {
+            type Error = Error;
+
+            fn try_from(sums: AnySums) -> Result<Self> {
+                match sums {
+                    AnySums::$name(sums) => Ok(sums),
+                    _ => Err(mismatch("they are of a pass of another kind")),
+                }
+            }
+        })+
+
+        impl AnySums {
+            /// How many samples these sums are over.
+            pub fn n_samples(&self) -> u64 {
+                match self { $(AnySums::$name(sums) => sums.n_samples(),)+ }
+            }
+
+            /// Adds the sums of the same task over the samples that follow. The order matters to the last bits, and to
+            /// answers; [`SumTree`] fixes it.
+            ///
+            /// # Errors
+            /// If they are those of another task; nothing is added then.
+            pub fn merge(&mut self, other: &AnySums) -> Result<()> {
+                match (self, other) {
+                    $((AnySums::$name(a), AnySums::$name(b)) => a.merge(b),)+
+                    _ => Err(mismatch("sums of passes of different kinds cannot be added")),
+                }
+            }
+
+            /// One flat buffer, the same on every machine.
+            pub fn to_bytes(&self) -> Vec<u8> {
+                match self { $(AnySums::$name(sums) => {
+                    let mut to = Writer::new(Content::Sums, $kind);
+                    sums.write(&mut to);
+                    to.finish()
+                })+ }
+            }
+
+            /// The sums in a buffer of [`to_bytes`](Self::to_bytes).
+            ///
+            /// # Errors
+            /// Whatever is wrong with the buffer.
+            pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+                let (kind, mut from) = Reader::open(Content::Sums, bytes)?;
+                let sums = match kind {
+                    $($kind => AnySums::$name($sums::read(&mut from)?),)+
+                    other => return Err(from.unknown_kind(other)),
+                };
+                from.finish()?;
+                Ok(sums)
+            }
+        }
+    };
+}
+
+sums! {
+    /// Of an EM pass.
+    Em(EmSums) = 0,
+    /// For mean and variance.
+    Moments(MomentSums) = 1,
+    /// For the eigenvectors of some modes.
+    Scatter(ScatterSums) = 2,
+    /// Of the samples nearest to each of a few centres.
+    Groups(GroupSums) = 3,
+    /// Samples that were asked for.
+    Rows(Rows) = 4,
+    /// Numbers for every sample.
+    Answers(Answers) = 5,
 }
 
 impl Task {
-    /// `em`, `moments`, `scatter`, `groups` or `rows`.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Task::Em { .. } => "em",
-            Task::Moments { .. } => "moments",
-            Task::Scatter { .. } => "scatter",
-            Task::Groups { .. } => "groups",
-            Task::Rows { .. } => "rows",
-        }
-    }
-
     /// Runs the pass over `samples`: a part of a larger set, in which its first sample has the number `first`.
     /// Sample numbers in sums and errors are those of the larger set.
-    pub fn run(&self, samples: &Samples<'_>, first: usize) -> Result<Sums> {
-        self.check(samples)?;
-        self.pass(samples, first)
-            .map(|sums| sums.counted_from(first))
-            .map_err(|error| error.counted_from(first))
-    }
-
-    fn pass(&self, samples: &Samples<'_>, first: usize) -> Result<Sums> {
-        let path = Path::best();
-        let n_samples = samples.len() as u64;
-        Ok(match self {
-            Task::Em { model, mode, precision } => {
-                Sums::Em(em_pass(model, samples, *mode, *precision, path)?)
-            }
-            Task::Moments { origin } => Sums::Moments(moments::sums(samples, origin, path)?),
-            Task::Scatter { mean, loadings, modes } => {
-                let Scatters { scatters, squares } = scatters(samples, mean, loadings, modes, path)?;
-                Sums::Scatter(ScatterSums { n_samples, scatters, squares })
-            }
-            Task::Groups { centres, reference } => Sums::Groups(groups(samples, centres, reference, path)?),
-            Task::Rows { indices } => {
-                let here = first..first + samples.len();
-                let mut indices: Vec<usize> = indices.iter().copied().filter(|n| here.contains(n)).collect();
-                indices.sort_unstable();
-                indices.dedup();
-                let (mut elements, mut one) = (Buffer::new(), Buffer::new());
-                for n in &indices {
-                    let at = n - first;
-                    elements.extend(samples.stored(at..at + 1, &mut one)?);
-                }
-                let (element, shape) = (samples.element(), samples.shape().to_vec());
-                Sums::Rows(Rows { n_samples, element, shape, indices, elements })
-            }
-        })
-    }
-
-    /// Whether the task is one for samples of this shape.
-    fn check(&self, samples: &Samples<'_>) -> Result<()> {
-        let (shape, size) = (samples.shape(), samples.sample_len());
-        let wrong = |problem: String| Err(Error::Task { problem });
-        let full = |what: &str, x: &[f64]| match x.len() {
-            found if found == size => Ok(()),
-            found => {
-                wrong(format!("the {what} has {found} numbers; samples of {} have {size}", sides(shape)))
+    ///
+    /// # Errors
+    /// A pass that does not fit the samples, and whatever the samples themselves cause.
+    pub fn run(&self, backend: &dyn Backend, samples: &Samples<'_>, first: usize) -> Result<AnySums> {
+        self.check(samples.shape())?;
+        let shift = |n: usize| first + n;
+        let result: Result<AnySums> = match self {
+            Task::Em(pass) => return em(pass, backend, samples, first).map(AnySums::Em),
+            Task::Rows(pass) => return pass.run(samples, first).map(AnySums::Rows),
+            Task::Moments(pass) => backend.moments(pass, samples, first).map(AnySums::Moments),
+            Task::Scatter(pass) => backend.scatter(pass, samples).map(AnySums::Scatter),
+            Task::Groups(pass) => backend.groups(pass, samples).map(AnySums::Groups),
+            Task::Distances(pass) => backend.distances(pass, samples).map(AnySums::Answers),
+            Task::Ask(pass) => {
+                let mut all = Answers { width: pass.width(), values: Vec::new() };
+                backend
+                    .ask(pass, samples, &mut |more| all.values.extend(more.values))
+                    .map(|()| AnySums::Answers(all))
             }
         };
-        let in_order = |mode: usize| match mode < shape.len() {
-            true => Ok(()),
-            false => wrong(format!("mode {mode} (from 0) of samples of order {}", shape.len())),
-        };
-        match self {
-            // The pass compares the shapes.
-            Task::Em { mode, model, .. } if model.shape() == shape => in_order(*mode),
-            Task::Em { .. } | Task::Rows { .. } => Ok(()),
-            Task::Moments { origin } => full("origin", origin),
-            Task::Scatter { mean, loadings, modes } => {
-                full("mean", mean)?;
-                modes.iter().try_for_each(|&mode| in_order(mode))?;
-                let fits = |(u, &side): (&Option<Matrix>, &usize)| {
-                    u.as_ref().is_none_or(|u| u.rows() == side && (1..=side).contains(&u.cols()))
-                };
-                if loadings.len() != shape.len() || !loadings.iter().zip(shape).all(fits) {
-                    return wrong(format!("the loadings are not for samples of {}", sides(shape)));
-                }
-                Ok(())
-            }
-            Task::Groups { centres, reference } => {
-                if centres.is_empty() {
-                    return wrong("there are no centres".into());
-                }
-                full("reference", reference)?;
-                centres.iter().try_for_each(|centre| full("centre", centre))
-            }
+        result.map_err(|error| error.renumbered(&shift))
+    }
+}
+
+/// An EM pass over the samples of its stage.
+fn em(pass: &EmPass, backend: &dyn Backend, samples: &Samples<'_>, first: usize) -> Result<EmSums> {
+    let places = (pass.stage.halvings() > 0).then(|| pass.stage.places(samples, first));
+    let number = |n: usize| first + places.as_ref().map_or(n, |places| places[n]);
+    let mut sums = match &places {
+        Some(places) if places.is_empty() => EmSums::zero(&pass.model, pass.update),
+        Some(places) => {
+            let chosen = samples.clone().select_part(places)?;
+            backend.em(pass, &chosen).map_err(|error| error.renumbered(&number))?
         }
+        None => backend.em(pass, samples).map_err(|error| error.renumbered(&number))?,
+    };
+    sums.renumber(&number);
+    Ok(sums)
+}
+
+/// Takes the sums of parts in their order and adds them along the one tree, holding no more than one sum per level.
+#[derive(Debug, Default)]
+pub struct SumTree(Reduction<AnySums>);
+
+impl SumTree {
+    /// A tree without sums.
+    pub fn new() -> Self {
+        Self::default()
     }
 
-    /// One flat buffer, the same on every machine.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let begin = |kind| Writer::new(Content::Task, kind);
-        match self {
-            Task::Em { model, mode, precision } => {
-                let mut to = begin(0);
-                to.size(*mode);
-                to.byte(match precision {
-                    Precision::Auto => 0,
-                    Precision::Single => 1,
-                    Precision::Double => 2,
-                });
-                to.mixture(model);
-                to.finish()
-            }
-            Task::Moments { origin } => {
-                let mut to = begin(1);
-                to.reals(origin);
-                to.finish()
-            }
-            Task::Scatter { mean, loadings, modes } => {
-                let mut to = begin(2);
-                to.sizes(modes);
-                to.reals(mean);
-                to.size(loadings.len());
-                for u in loadings {
-                    to.byte(u8::from(u.is_some()));
-                    u.iter().for_each(|u| to.matrix(u));
-                }
-                to.finish()
-            }
-            Task::Groups { centres, reference } => {
-                let mut to = begin(3);
-                to.reals(reference);
-                to.size(centres.len());
-                centres.iter().for_each(|centre| to.reals(centre));
-                to.finish()
-            }
-            Task::Rows { indices } => {
-                let mut to = begin(4);
-                to.sizes(indices);
-                to.finish()
-            }
-        }
+    /// Adds the sums of the next part.
+    ///
+    /// # Errors
+    /// If they are of another task than those before.
+    pub fn push(&mut self, sums: AnySums) -> Result<()> {
+        self.0.push(sums, &mut AnySums::merge)
     }
 
-    /// The task in a buffer of [`to_bytes`](Self::to_bytes); whatever is wrong with it is an error that says so.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let (kind, mut from) = Reader::open(Content::Task, bytes)?;
-        let task = match kind {
-            0 => {
-                let mode = from.size()?;
-                let precision = match from.byte()? {
-                    0 => Precision::Auto,
-                    1 => Precision::Single,
-                    2 => Precision::Double,
-                    other => return Err(from.wrong(format!("precision {other} is unknown"))),
-                };
-                let model = from.mixture()?;
-                if mode >= model.shape().len() {
-                    return Err(from
-                        .wrong(format!("mode {mode} (from 0) of a model of order {}", model.shape().len())));
-                }
-                Task::Em { model, mode, precision }
-            }
-            1 => Task::Moments { origin: from.reals()? },
-            2 => {
-                let (modes, mean) = (from.sizes()?, from.reals()?);
-                let loading = |from: &mut Reader<'_>| match from.byte()? {
-                    0 => Ok(None),
-                    1 => from.matrix().map(Some),
-                    other => Err(from.wrong(format!("loadings are there or not, but {other} was found"))),
-                };
-                let loadings = (0..from.count(1)?).map(|_| loading(&mut from)).collect::<Result<_>>()?;
-                Task::Scatter { mean, loadings, modes }
-            }
-            3 => {
-                let reference = from.reals()?;
-                let centres = (0..from.count(8)?).map(|_| from.reals()).collect::<Result<_>>()?;
-                Task::Groups { centres, reference }
-            }
-            4 => Task::Rows { indices: from.sizes()? },
-            other => return Err(from.unknown_kind(other)),
-        };
-        from.finish()?;
-        Ok(task)
+    /// The sums of all parts; `None` if there were none.
+    ///
+    /// # Errors
+    /// If some are of another task than others.
+    pub fn finish(self) -> Result<Option<AnySums>> {
+        self.0.finish(&mut AnySums::merge)
     }
 }

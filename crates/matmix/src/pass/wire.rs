@@ -12,15 +12,15 @@ use flate2::Crc;
 use crate::data::{Buffer, Chunk, Element};
 use crate::error::{Error, Result};
 use crate::linalg::Matrix;
-use crate::model::{Component, Mixture};
+use crate::model::{Component, LowRank, Mixture, Model};
 
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
 const HEADER: usize = 8;
 const CHECKSUM: usize = 4;
 
 /// What a buffer holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Content {
+pub(crate) enum Content {
     Task,
     Sums,
 }
@@ -42,52 +42,53 @@ impl Content {
 }
 
 /// Makes a buffer.
-pub(super) struct Writer {
+#[derive(Debug)]
+pub struct Writer {
     bytes: Vec<u8>,
 }
 
 impl Writer {
-    pub(super) fn new(content: Content, kind: u8) -> Self {
+    pub(crate) fn new(content: Content, kind: u8) -> Self {
         let mut bytes = content.magic().to_vec();
         bytes.extend(VERSION.to_le_bytes());
         bytes.extend([kind, 0]);
         Self { bytes }
     }
 
-    pub(super) fn byte(&mut self, x: u8) {
+    pub(crate) fn byte(&mut self, x: u8) {
         self.bytes.push(x);
     }
 
-    pub(super) fn number(&mut self, x: u64) {
+    pub(crate) fn number(&mut self, x: u64) {
         self.bytes.extend(x.to_le_bytes());
     }
 
-    pub(super) fn size(&mut self, x: usize) {
+    pub(crate) fn size(&mut self, x: usize) {
         self.number(x as u64);
     }
 
-    pub(super) fn real(&mut self, x: f64) {
+    pub(crate) fn real(&mut self, x: f64) {
         self.bytes.extend(x.to_le_bytes());
     }
 
-    pub(super) fn sizes(&mut self, x: &[usize]) {
+    pub(crate) fn sizes(&mut self, x: &[usize]) {
         self.size(x.len());
         x.iter().for_each(|&x| self.size(x));
     }
 
-    pub(super) fn reals(&mut self, x: &[f64]) {
+    pub(crate) fn reals(&mut self, x: &[f64]) {
         self.size(x.len());
         self.bytes.reserve(8 * x.len());
         x.iter().for_each(|&x| self.real(x));
     }
 
-    pub(super) fn matrix(&mut self, x: &Matrix) {
+    pub(crate) fn matrix(&mut self, x: &Matrix) {
         self.size(x.rows());
         self.size(x.cols());
         x.as_slice().iter().for_each(|&x| self.real(x));
     }
 
-    pub(super) fn elements(&mut self, x: Chunk<'_>) {
+    pub(crate) fn elements(&mut self, x: Chunk<'_>) {
         let element = match x {
             Chunk::U8(_) => 0,
             Chunk::F32(_) => 1,
@@ -102,17 +103,37 @@ impl Writer {
         }
     }
 
-    pub(super) fn mixture(&mut self, model: &Mixture) {
+    /// A short name.
+    pub(crate) fn name(&mut self, name: &str) {
+        self.size(name.len());
+        self.bytes.extend(name.as_bytes());
+    }
+
+    pub(crate) fn mixture(&mut self, model: &Mixture) {
         self.sizes(model.shape());
+        self.sizes(model.rank());
         self.reals(model.weights());
         for component in model.components() {
-            self.reals(component.mean());
-            component.loadings().iter().for_each(|u| self.matrix(u));
-            self.real(component.noise_variance());
+            component.tensors().for_each(|tensor| self.reals(&tensor.values));
         }
     }
 
-    pub(super) fn finish(mut self) -> Vec<u8> {
+    pub(crate) fn model(&mut self, model: &Model) {
+        match model {
+            Model::Mixture(model) => {
+                self.byte(0);
+                self.mixture(model);
+            }
+            Model::LowRank(model) => {
+                self.byte(1);
+                self.sizes(model.shape());
+                self.reals(model.mean());
+                model.loadings().iter().for_each(|u| self.matrix(u));
+            }
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> Vec<u8> {
         let checksum = checksum(&self.bytes);
         self.bytes.extend(checksum);
         self.bytes
@@ -120,14 +141,15 @@ impl Writer {
 }
 
 /// Takes a buffer apart.
-pub(super) struct Reader<'a> {
+#[derive(Debug)]
+pub struct Reader<'a> {
     rest: &'a [u8],
     content: Content,
 }
 
 impl<'a> Reader<'a> {
     /// The kind of what is in the buffer, and a reader of its body.
-    pub(super) fn open(content: Content, bytes: &'a [u8]) -> Result<(u8, Self)> {
+    pub(crate) fn open(content: Content, bytes: &'a [u8]) -> Result<(u8, Self)> {
         let reader = Self { rest: bytes, content };
         if bytes.len() < HEADER + CHECKSUM {
             return Err(reader.wrong(format!("they are {} bytes and end inside the header", bytes.len())));
@@ -152,11 +174,11 @@ impl<'a> Reader<'a> {
         Ok((bytes[6], Self { rest: &before[HEADER..], content }))
     }
 
-    pub(super) fn wrong(&self, problem: impl Into<String>) -> Error {
+    pub(crate) fn wrong(&self, problem: impl Into<String>) -> Error {
         Error::Bytes { what: self.content.name(), problem: problem.into() }
     }
 
-    pub(super) fn unknown_kind(&self, kind: u8) -> Error {
+    pub(crate) fn unknown_kind(&self, kind: u8) -> Error {
         self.wrong(format!("their kind is {kind}, which this library does not know"))
     }
 
@@ -174,20 +196,20 @@ impl<'a> Reader<'a> {
         Ok(std::array::from_fn(|i| taken[i]))
     }
 
-    pub(super) fn byte(&mut self) -> Result<u8> {
+    pub(crate) fn byte(&mut self) -> Result<u8> {
         Ok(self.take(1)?[0])
     }
 
-    pub(super) fn number(&mut self) -> Result<u64> {
+    pub(crate) fn number(&mut self) -> Result<u64> {
         Ok(u64::from_le_bytes(self.eight()?))
     }
 
-    pub(super) fn size(&mut self) -> Result<usize> {
+    pub(crate) fn size(&mut self) -> Result<usize> {
         let number = self.number()?;
         usize::try_from(number).map_err(|_| self.wrong(format!("{number} is too large for this machine")))
     }
 
-    pub(super) fn real(&mut self) -> Result<f64> {
+    pub(crate) fn real(&mut self) -> Result<f64> {
         Ok(f64::from_le_bytes(self.eight()?))
     }
 
@@ -204,7 +226,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The length of a sequence whose elements take at least `least` bytes each.
-    pub(super) fn count(&mut self, least: usize) -> Result<usize> {
+    pub(crate) fn count(&mut self, least: usize) -> Result<usize> {
         let count = self.size()?;
         if count.checked_mul(least).is_none_or(|bytes| bytes > self.rest.len()) {
             return Err(self.wrong("they end before their content does"));
@@ -212,22 +234,22 @@ impl<'a> Reader<'a> {
         Ok(count)
     }
 
-    pub(super) fn sizes(&mut self) -> Result<Vec<usize>> {
+    pub(crate) fn sizes(&mut self) -> Result<Vec<usize>> {
         (0..self.count(8)?).map(|_| self.size()).collect()
     }
 
-    pub(super) fn reals(&mut self) -> Result<Vec<f64>> {
+    pub(crate) fn reals(&mut self) -> Result<Vec<f64>> {
         let count = self.count(8)?;
         self.run_of_reals(count)
     }
 
-    pub(super) fn matrix(&mut self) -> Result<Matrix> {
+    pub(crate) fn matrix(&mut self) -> Result<Matrix> {
         let (rows, cols) = (self.size()?, self.size()?);
         let count = rows.checked_mul(cols).ok_or_else(|| self.wrong("they end before their content does"))?;
         Ok(Matrix::from_vec(rows, cols, self.run_of_reals(count)?))
     }
 
-    pub(super) fn elements(&mut self) -> Result<(Element, Buffer)> {
+    pub(crate) fn elements(&mut self) -> Result<(Element, Buffer)> {
         let kind = self.byte()?;
         let count = self.count(1)?;
         let mut buffer = Buffer::new();
@@ -250,23 +272,52 @@ impl<'a> Reader<'a> {
         Ok((element, buffer))
     }
 
+    pub(crate) fn name(&mut self) -> Result<String> {
+        let length = self.count(1)?;
+        let bytes = self.take(length)?;
+        String::from_utf8(bytes.to_vec()).map_err(|_| self.wrong("a name in them is no text"))
+    }
+
+    pub(crate) fn fixed_sizes<const N: usize>(&mut self) -> Result<[usize; N]> {
+        let sizes = self.sizes()?;
+        let found = sizes.len();
+        sizes.try_into().map_err(|_| self.wrong(format!("{found} sizes stand where {N} should")))
+    }
+
+    /// Whether so many bytes can still come; `None` is more than there can be.
+    pub(crate) fn has_room(&self, bytes: Option<usize>) -> Result<()> {
+        match bytes {
+            Some(bytes) if bytes <= self.rest.len() => Ok(()),
+            _ => Err(self.wrong("they end before their content does")),
+        }
+    }
+
     /// The model with exactly the numbers that were written: the sums of a pass are around its very axes.
-    pub(super) fn mixture(&mut self) -> Result<Mixture> {
-        let shape = self.sizes()?;
-        let weights = self.reals()?;
+    pub(crate) fn mixture(&mut self) -> Result<Mixture> {
+        let (shape, rank, weights) = (self.sizes()?, self.sizes()?, self.reals()?);
         let mut components = Vec::new();
         for _ in 0..weights.len() {
-            let mean = self.reals()?;
-            let loadings = shape.iter().map(|_| self.matrix()).collect::<Result<Vec<_>>>()?;
-            let noise = self.real()?;
-            let component = Component::exactly(&shape, mean, loadings, noise);
+            let component = Component::assemble(&shape, &rank, |_| self.reals())?;
             components.push(component.map_err(|e| self.wrong(e.to_string()))?);
         }
         Mixture::exactly(&shape, weights, components).map_err(|e| self.wrong(e.to_string()))
     }
 
+    pub(crate) fn model(&mut self) -> Result<Model> {
+        match self.byte()? {
+            0 => self.mixture().map(Model::Mixture),
+            1 => {
+                let (shape, mean) = (self.sizes()?, self.reals()?);
+                let loadings = shape.iter().map(|_| self.matrix()).collect::<Result<Vec<_>>>()?;
+                let model = LowRank::new(&shape, mean, loadings);
+                model.map(Model::LowRank).map_err(|e| self.wrong(e.to_string()))
+            }
+            other => Err(self.wrong(format!("model {other} is unknown"))),
+        }
+    }
+
     /// Nothing may be left.
-    pub(super) fn finish(self) -> Result<()> {
+    pub(crate) fn finish(self) -> Result<()> {
         match self.rest.len() {
             0 => Ok(()),
             left => Err(self.wrong(format!("{left} bytes are left after their content"))),
@@ -282,7 +333,7 @@ fn checksum(bytes: &[u8]) -> [u8; CHECKSUM] {
 
 /// Makes the checksum right again.
 #[cfg(test)]
-pub(super) fn reseal(bytes: &mut [u8]) {
+pub(crate) fn reseal(bytes: &mut [u8]) {
     let body = bytes.len() - CHECKSUM;
     let checksum = checksum(&bytes[..body]);
     bytes[body..].copy_from_slice(&checksum);

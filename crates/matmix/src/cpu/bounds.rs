@@ -5,7 +5,7 @@
 //! cannot be less likely, relative to its peak, than the whole. So
 //!
 //! ```text
-//! ln p(X|k) ≤ peak_k − ½ d²(WᵀX | k)
+//! δ_k(X) ≥ δ_k(WᵀX)        ln p(X|k) ≤ ln p_k at that distance
 //! ```
 //!
 //! and the right side costs a fraction of the left: compressing a sample is shared by all components, and a compressed
@@ -15,18 +15,19 @@
 //! Nothing is remembered from pass to pass, so that a resumed or distributed fit takes the same turns.
 
 use pulp::Simd;
-use rayon::prelude::*;
 
 use super::aligned::Aligned;
-use super::pack::Fetch;
+use super::components_abreast::{MeansAbreast, Stack, Stacked};
+use super::load::Fetch;
 use super::plan::{Plan, Step, steps};
 use super::simd::Real;
-use super::stack::{MeansAbreast, Stack, Stacked};
-use crate::linalg::{Matrix, add_rows_gram, leading_eigen, project};
-use crate::model::{Component, Density, Mixture, not_negative};
+use crate::linalg::{Matrix, add_rows_gram, leading_eigen, project, rough_eigen_of_rows};
+use crate::model::{Component, Density, Mixture};
+use crate::parallel;
 
-/// e^−40 is far below what double precision can add to 1, many times over, with room for the rounding of the bounds.
-const HOPELESS: f64 = 40.0;
+/// A component whose density is e^−40 of another's counts for nothing: double precision could not add it to 1, many times
+/// over. The same limit is used where nothing is skipped, so that skipping changes no bit.
+pub(super) const HOPELESS: f64 = 40.0;
 
 /// The elements of a compressed sample are one of these fractions of those of a sample. The smaller they are the less the
 /// bounds cost and the more components they leave: on digits a sixteenth leaves 3 out of 30, a ninth 2, a quarter 1.4 (and
@@ -45,6 +46,15 @@ const WORTH: f64 = 0.6;
 /// Bounds that leave more than this share of the components of the first samples of a chunk are given up.
 const USEFUL: f64 = 0.35;
 
+/// Setting up may take this share of what the pass takes, at most.
+const SETTING_UP: f64 = 0.2;
+
+/// Up to this side the scatter of a mode is formed and decomposed; beyond, its eigenvectors are sought without it.
+const SCATTER_SIDE: usize = 256;
+
+/// Products with all vectors that finding a few rough eigenvectors takes.
+const ROUGH_PRODUCTS: f64 = 8.0;
+
 /// What the sums behind a squared distance may have lost, in units of the rounding of their terms.
 const ROUNDING: f64 = 64.0;
 
@@ -60,10 +70,10 @@ pub(crate) struct Coarse<T> {
 
 /// What turns the distances of a compressed sample into the bound on one component.
 struct CoarseComponent {
-    /// ln π_k plus the largest value of the density.
-    largest: f64,
-    /// 1/(2 σ²).
-    half_precision: f64,
+    /// ln π_k.
+    log_weight: f64,
+    /// The density of the component itself, not of the compressed one.
+    density: Density,
     /// ‖M − G‖², compressed.
     mean_norm: f64,
 }
@@ -81,8 +91,8 @@ pub(crate) struct Bounds<T> {
 }
 
 impl<T: Real> Coarse<T> {
-    /// Bounds for this model, if they can be expected to cost much less than what they save.
-    pub(crate) fn new(model: &Mixture, reference: &[T]) -> Option<Self> {
+    /// Bounds for a pass of this model over so many samples, if they can be expected to cost much less than what they save.
+    pub(crate) fn new(model: &Mixture, reference: &[T], samples: usize) -> Option<Self> {
         let (shape, rank) = (model.shape(), model.rank());
         let components = model.n_components() as f64;
         let whole = components * cost(shape, &steps(shape, rank, 0), true);
@@ -101,28 +111,29 @@ impl<T: Real> Coarse<T> {
                 (sides, once + each + ALONE * whole / components)
             })
             .filter(|(_, cost)| *cost < WORTH * whole)
+            .filter(|(sides, _)| setting_up(model, sides) < SETTING_UP * whole * samples as f64)
             .collect();
         let (largest, _) = candidates.last()?.clone();
         // The bounds see the samples less the rounded reference, as the plan does.
         let rounded: Vec<f64> = reference.iter().map(|g| g.to_f64()).collect();
         let bases = bases(model, &rounded, &largest)?;
-        let compressed: Vec<Compressed> =
-            model.components().par_iter().map(|c| Compressed::new(c, shape, &rounded, &bases)).collect();
-        let peak = |(weight, component): (&f64, &Component)| weight.ln() + Density::new(component).peak();
-        let peaks: Vec<f64> = model.weights().iter().zip(model.components()).map(peak).collect();
+        let parts = model.components();
+        let compressed = parallel::map(parts.len(), |k| Compressed::new(&parts[k], shape, &rounded, &bases));
+        let densities: Vec<Density> = parts.iter().map(Density::new).collect();
         candidates.retain_mut(|(sides, cost)| {
-            let left = expected_to_be_left(&compressed, &peaks, model.sample_len(), sides);
+            let left = expected_to_be_left(model, &compressed, &densities, sides);
             *cost += ALONE * (left - 1.0 / components).max(0.0) * whole;
             *cost < WORTH * whole
         });
         let (sides, _) = candidates.into_iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
-        let parts: Option<Vec<Component>> = compressed.par_iter().map(|c| c.component(&sides)).collect();
+        let parts = parallel::map(compressed.len(), |k| compressed[k].component(&sides));
+        let parts: Option<Vec<Component>> = parts.into_iter().collect();
         let small = Mixture::new(&sides, model.weights().to_vec(), parts?).ok()?;
         let plan = Plan::around(&small, 0, &vec![0.0; small.sample_len()]);
-        let parts = model.components().iter().zip(&plan.components).zip(&peaks);
-        let components = parts.map(|((component, small), &largest)| CoarseComponent {
-            largest,
-            half_precision: 0.5 / component.noise_variance(),
+        let parts = densities.into_iter().zip(&plan.components).zip(model.weights());
+        let components = parts.map(|((density, small), weight)| CoarseComponent {
+            log_weight: weight.ln(),
+            density,
             mean_norm: small.mean_norm,
         });
         let components = components.collect();
@@ -135,7 +146,7 @@ impl<T: Real> Coarse<T> {
 
     pub(crate) fn scratch(&self) -> Bounds<T> {
         let compressed = Stack::new(&self.compress, 1);
-        let samples = compressed.densities.lanes;
+        let samples = compressed.densities.samples;
         let zeros = |n: usize| Aligned::new(T::from_f64(0.0), n);
         Bounds {
             compressed,
@@ -164,10 +175,10 @@ impl<T: Real> Bounds<T> {
         let Coarse { stacked, means, components, .. } = coarse;
         means.multiply(simd, self.stack.x(), stacked.stride, count, &mut self.inner);
         self.stack.contract_all(simd, stacked, count, fetch);
-        for lane in 0..count {
-            self.square(stacked, lane);
-            let (norm, inner) = (self.stack.norm(lane), &self.inner[lane * means.width..]);
-            let values = &mut self.values[lane * components.len()..(lane + 1) * components.len()];
+        for sample in 0..count {
+            self.square(stacked, sample);
+            let (norm, inner) = (self.stack.norm(sample), &self.inner[sample * means.width..]);
+            let values = &mut self.values[sample * components.len()..(sample + 1) * components.len()];
             for (k, component) in components.iter().enumerate() {
                 let mut explained = T::from_f64(0.0);
                 for l in stacked.lanes_of(k) {
@@ -178,17 +189,18 @@ impl<T: Real> Bounds<T> {
                 let squares = norm + component.mean_norm;
                 let lost = ROUNDING * T::EPSILON * squares;
                 let distance = squares - 2.0 * inner[k].to_f64() - explained.to_f64() - lost;
-                values[k] = component.largest - component.half_precision * not_negative(distance);
+                let delta = component.density.mahalanobis(distance, 0.0);
+                values[k] = component.log_weight + component.density.log_density(delta);
             }
         }
     }
 
     /// Σ Y²/(s + σ²) of all lanes of a compressed sample.
     #[inline(always)]
-    fn square(&mut self, stacked: &Stacked<T>, lane: usize) {
+    fn square(&mut self, stacked: &Stacked<T>, sample: usize) {
         let width = stacked.width;
         self.squares.fill(T::from_f64(0.0));
-        let rows = self.stack.y(lane).chunks_exact(width);
+        let rows = self.stack.y(sample).chunks_exact(width);
         for (y, precision) in rows.zip(stacked.rounded_precision.chunks_exact(width)) {
             // A plain loop: an iterator's `for_each` may be compiled apart, without the wide instructions.
             let squares = &mut self.squares[..width];
@@ -199,9 +211,9 @@ impl<T: Real> Bounds<T> {
     }
 
     /// The bounds on all components for a sample of the block.
-    pub(crate) fn of(&self, lane: usize) -> &[f64] {
-        let count = self.values.len() / self.compressed.densities.lanes;
-        &self.values[lane * count..(lane + 1) * count]
+    pub(crate) fn of(&self, sample: usize) -> &[f64] {
+        let count = self.values.len() / self.compressed.densities.samples;
+        &self.values[sample * count..(sample + 1) * count]
     }
 }
 
@@ -223,32 +235,75 @@ fn cost(shape: &[usize], steps: &[Step], distance: bool) -> f64 {
     (contraction + if distance { shape.iter().product() } else { 0 }) as f64
 }
 
+/// Multiply-adds it takes to find bases with so many directions.
+fn setting_up(model: &Mixture, sides: &[usize]) -> f64 {
+    let (size, components) = (model.sample_len(), model.n_components());
+    let mode = |(d, (&p, &side)): (usize, (&usize, &usize))| {
+        let vectors = (components * (size / p + model.rank()[d])) as f64;
+        let p = p as f64;
+        if p <= SCATTER_SIDE as f64 {
+            vectors * p * p + 4.0 * p * p * p
+        } else {
+            ROUGH_PRODUCTS * vectors * p * side as f64 + p * (side * side) as f64
+        }
+    };
+    model.shape().iter().zip(sides).enumerate().map(mode).sum()
+}
+
 /// Per mode the directions in which the model says samples vary most, within components and between them.
 fn bases(model: &Mixture, reference: &[f64], sides: &[usize]) -> Option<Vec<Matrix>> {
-    let shape = model.shape();
-    let scatter_of = |d: usize, component: &Component, weight: f64| {
-        let (p, after) = (shape[d], shape[d + 1..].iter().product::<usize>());
+    (0..sides.len())
+        .map(|d| match model.shape()[d] <= SCATTER_SIDE {
+            true => scatter_basis(model, reference, d, sides[d]),
+            false => rough_basis(model, reference, d, sides[d]),
+        })
+        .collect()
+}
+
+/// The means and loadings of a component, whose scatter along mode d is that of its samples but for the noise: the mean
+/// with its sides, then p_d × r_d loadings.
+fn scattered(model: &Mixture, reference: &[f64], d: usize, k: usize) -> (Vec<f64>, Matrix) {
+    let (component, weight) = (&model.components()[k], model.weights()[k]);
+    let root = weight.sqrt();
+    let mean = component.mean().iter().zip(reference).map(|(m, g)| root * (m - g)).collect();
+    let others: f64 = component.other_variances(d).iter().sum();
+    let mut u = component.loadings()[d].clone();
+    u.scale((weight * others).sqrt());
+    (mean, u)
+}
+
+fn scatter_basis(model: &Mixture, reference: &[f64], d: usize, side: usize) -> Option<Matrix> {
+    let (p, after) = (model.shape()[d], model.shape()[d + 1..].iter().product::<usize>());
+    let parts = parallel::map(model.n_components(), |k| {
+        let (mean, u) = scattered(model, reference, d, k);
         let mut scatter = Matrix::zeros(p, p);
-        let root = weight.sqrt();
-        let mean: Vec<f64> = component.mean().iter().zip(reference).map(|(m, g)| root * (m - g)).collect();
         for slab in mean.chunks_exact(p * after) {
             add_rows_gram(slab, p, scatter.as_mut_slice());
         }
-        let others: f64 = component.other_variances(d).iter().sum();
-        let mut u = component.loadings()[d].clone();
-        u.scale((weight * others).sqrt());
         add_rows_gram(u.as_slice(), p, scatter.as_mut_slice());
         scatter
-    };
-    let modes = (0..shape.len()).into_par_iter().map(|d| {
-        let parts = model.components().par_iter().zip(model.weights());
-        let parts: Vec<Matrix> = parts.map(|(component, &weight)| scatter_of(d, component, weight)).collect();
-        let mut scatter = Matrix::zeros(shape[d], shape[d]);
-        parts.iter().for_each(|part| scatter.add_scaled(1.0, part));
-        scatter.mirror_lower();
-        Some(leading_eigen(&scatter, sides[d])?.vectors)
     });
-    modes.collect()
+    let mut scatter = Matrix::zeros(p, p);
+    parts.iter().for_each(|part| scatter.add_scaled(1.0, part));
+    scatter.mirror_lower();
+    Some(leading_eigen(&scatter, side)?.vectors)
+}
+
+/// The same where a scatter would be large: any orthonormal directions make a bound, the best only a better one.
+fn rough_basis(model: &Mixture, reference: &[f64], d: usize, side: usize) -> Option<Matrix> {
+    let (p, after) = (model.shape()[d], model.shape()[d + 1..].iter().product::<usize>());
+    let mut rows = Vec::new();
+    for k in 0..model.n_components() {
+        let (mean, u) = scattered(model, reference, d, k);
+        for slab in mean.chunks_exact(p * after) {
+            for m in 0..after {
+                rows.extend(slab[m..].iter().step_by(after));
+            }
+        }
+        rows.extend(u.transpose().as_slice());
+    }
+    let rows = Matrix::from_vec(rows.len() / p, p, rows);
+    Some(rough_eigen_of_rows(rows, side)?.vectors)
 }
 
 /// A component of samples compressed by bases. Its leading parts are what fewer directions of the same bases would have
@@ -294,12 +349,13 @@ impl Compressed {
 
 /// The share of the components that the bounds of samples compressed to these sides can be expected to leave: a sample of
 /// one component lies √P standard deviations from its mean, and what another component's bound sees of it is the
-/// distance of the compressed means beside the compressed deviation. `peaks` are the largest values of ln π_k p(X|k).
-fn expected_to_be_left(components: &[Compressed], peaks: &[f64], sample_len: usize, sides: &[usize]) -> f64 {
+/// distance of the compressed means beside the compressed deviation.
+fn expected_to_be_left(model: &Mixture, components: &[Compressed], densities: &[Density], sides: &[usize]) -> f64 {
     let count = components.len();
-    let dimensions: usize = sides.iter().product();
+    let dimensions = sides.iter().product::<usize>() as f64;
     let pairs = PAIRS.min(count);
-    let left = (0..pairs).into_par_iter().filter(|pair| {
+    let joint = |k: usize, delta: f64| model.weights()[k].ln() + densities[k].log_density(delta);
+    let left = parallel::map(pairs, |pair| {
         let (one, other) = (pair * count / pairs, (pair * count / pairs + 1 + pair) % count);
         let Some(to) = components[other].component(sides) else { return true };
         let offset: Vec<f64> =
@@ -308,8 +364,8 @@ fn expected_to_be_left(components: &[Compressed], peaks: &[f64], sample_len: usi
         let density = Density::new(&to);
         let explained: f64 = y.iter().zip(&density.precision).map(|(y, p)| y * y * p).sum();
         let distance: f64 = offset.iter().map(|x| x * x).sum();
-        let seen = density.peak() - density.log_density(distance, explained) + 0.5 * dimensions as f64;
-        one != other && peaks[other] - seen >= peaks[one] - 0.5 * sample_len as f64 - HOPELESS
+        let seen = density.mahalanobis(distance, explained) + dimensions;
+        one != other && joint(other, seen) >= joint(one, model.sample_len() as f64) - HOPELESS
     });
-    left.count() as f64 / pairs as f64
+    left.iter().filter(|&&left| left).count() as f64 / pairs as f64
 }

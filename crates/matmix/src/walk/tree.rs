@@ -7,7 +7,6 @@
 
 use std::ops::Range;
 
-use super::sums::Sums;
 use crate::error::Result;
 
 /// How many neighbours are added at a time.
@@ -17,7 +16,7 @@ pub const FAN_IN: usize = 8;
 /// from left to right. The first level adds parts, the last one has one range. One part needs no level.
 ///
 /// ```
-/// use matmix::pass::tree::levels;
+/// use matmix::pass::tree_levels as levels;
 ///
 /// assert_eq!(levels(10), [vec![0..8, 8..10], vec![0..2]]);
 /// ```
@@ -32,46 +31,25 @@ pub fn levels(parts: usize) -> Vec<Vec<Range<usize>>> {
     levels
 }
 
-/// Takes the sums of parts in their order and adds them as [`levels`] says, holding no more than one sum per level.
-#[derive(Debug)]
-pub struct Tree(Reduction<Sums>);
-
-impl Default for Tree {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Tree {
-    /// A tree without sums.
-    pub fn new() -> Self {
-        Self(Reduction::new())
-    }
-
-    /// Adds the sums of the next part.
-    pub fn push(&mut self, sums: Sums) -> Result<()> {
-        self.0.push(sums, &mut Sums::merge)
-    }
-
-    /// The sums of all parts; `None` if there were none.
-    pub fn finish(self) -> Result<Option<Sums>> {
-        self.0.finish(&mut Sums::merge)
-    }
-}
-
 /// The tree for whatever can be added.
 #[derive(Debug)]
-pub(super) struct Reduction<R> {
+pub(crate) struct Reduction<R> {
     /// Per level the sum that is being made and how many went into it.
     levels: Vec<Option<(R, usize)>>,
 }
 
-impl<R> Reduction<R> {
-    pub(super) fn new() -> Self {
+impl<R> Default for Reduction<R> {
+    fn default() -> Self {
         Self { levels: Vec::new() }
     }
+}
 
-    pub(super) fn push(&mut self, sum: R, add: &mut impl FnMut(&mut R, &R) -> Result<()>) -> Result<()> {
+impl<R> Reduction<R> {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn push(&mut self, sum: R, add: &mut impl FnMut(&mut R, &R) -> Result<()>) -> Result<()> {
         let (mut level, mut carried) = (0, sum);
         loop {
             if level == self.levels.len() {
@@ -95,7 +73,7 @@ impl<R> Reduction<R> {
         }
     }
 
-    pub(super) fn finish(self, add: &mut impl FnMut(&mut R, &R) -> Result<()>) -> Result<Option<R>> {
+    pub(crate) fn finish(self, add: &mut impl FnMut(&mut R, &R) -> Result<()>) -> Result<Option<R>> {
         let mut last: Option<R> = None;
         for level in self.levels {
             last = match (level, last) {
@@ -113,49 +91,40 @@ impl<R> Reduction<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pass::moments::MomentSums;
 
-    fn part(n: usize) -> Sums {
-        // Numbers of very different size, so that another order shows.
-        let value = (n as f64 * 0.7).sin() * 10f64.powi((n % 17) as i32);
-        Sums::Moments(MomentSums { n_samples: 1, weight: value, sum: vec![value, -value], squares: value })
+    /// Numbers of very different size, so that another order shows.
+    fn part(n: usize) -> f64 {
+        (n as f64 * 0.7).sin() * 10f64.powi((n % 17) as i32)
     }
 
-    fn by_levels(parts: usize) -> Sums {
-        let mut sums: Vec<Sums> = (0..parts).map(part).collect();
+    fn by_levels(parts: usize) -> f64 {
+        let mut sums: Vec<f64> = (0..parts).map(part).collect();
         for level in levels(parts) {
-            sums = level
-                .into_iter()
-                .map(|range| {
-                    let mut sum = sums[range.start].clone();
-                    sums[range.start + 1..range.end].iter().for_each(|s| sum.merge(s).unwrap());
-                    sum
-                })
-                .collect();
+            sums = level.into_iter().map(|range| sums[range].iter().copied().reduce(|a, b| a + b).unwrap()).collect();
         }
         assert_eq!(sums.len(), 1);
-        sums.remove(0)
+        sums[0]
     }
 
     #[test]
     fn streamed_and_level_by_level_are_the_same_bits() {
+        let mut add = |a: &mut f64, b: &f64| {
+            *a += b;
+            Ok(())
+        };
         for parts in (1..200).chain([511, 512, 513, 1000]) {
-            let mut tree = Tree::new();
+            let mut tree = Reduction::new();
             for n in 0..parts {
-                tree.push(part(n)).unwrap();
-                assert!(tree.0.levels.len() <= 2 + n.max(1).ilog(FAN_IN) as usize);
+                tree.push(part(n), &mut add).unwrap();
+                assert!(tree.levels.len() <= 2 + n.max(1).ilog(FAN_IN) as usize);
             }
-            let streamed = tree.finish().unwrap().unwrap();
-            assert_eq!(streamed, by_levels(parts), "{parts} parts");
-            assert_eq!(streamed.n_samples(), parts as u64);
+            assert_eq!(tree.finish(&mut add).unwrap(), Some(by_levels(parts)), "{parts} parts");
         }
-        assert_eq!(Tree::new().finish().unwrap(), None);
+        assert_eq!(Reduction::<f64>::new().finish(&mut add).unwrap(), None);
     }
 
     #[test]
     fn the_order_of_addition_matters_to_these_sums() {
-        let mut plain = part(0);
-        (1..100).for_each(|n| plain.merge(&part(n)).unwrap());
-        assert_ne!(plain, by_levels(100));
+        assert_ne!((1..100).fold(part(0), |sum, n| sum + part(n)), by_levels(100));
     }
 }

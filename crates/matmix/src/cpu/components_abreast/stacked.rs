@@ -3,8 +3,7 @@
 use std::ops::Range;
 
 use super::super::aligned::Aligned;
-use super::super::block::Picked;
-use super::super::pack::{Fetch, Panel};
+use super::super::load::{Block, Fetch};
 use super::super::plan::{Plan, PlannedComponent, Step};
 use super::super::simd::Real;
 use super::BLOCK_BYTES;
@@ -38,8 +37,8 @@ pub(crate) struct Stacked<T> {
     pub(super) other_variances: Vec<T>,
     /// Elements of a core per index of the first mode: its modes after the first.
     pub(super) inner: usize,
-    /// How samples are fetched into cache.
-    whole: Panel,
+    /// All elements of a sample.
+    whole: [Range<usize>; 1],
 }
 
 pub(super) struct LaterStep<T> {
@@ -102,7 +101,7 @@ impl<T: Real> Stacked<T> {
             explained,
             other_variances,
             inner,
-            whole: Panel::whole(plan.sample_len),
+            whole: [0..plan.sample_len],
         }
     }
 
@@ -115,8 +114,8 @@ impl<T: Real> Stacked<T> {
     }
 
     /// Brings the samples of the next block into cache.
-    pub(crate) fn fetch<'a>(&'a self, picked: Picked<'a>, size: usize) -> Fetch<'a> {
-        Fetch::new(picked.chunk, size, &self.whole, picked.after())
+    pub(crate) fn fetch<'a>(&'a self, block: &Block<'a>) -> Fetch<'a> {
+        block.fetch_next(&self.whole)
     }
 
     /// Rows that come out of each step.

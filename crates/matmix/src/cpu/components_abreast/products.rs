@@ -1,4 +1,4 @@
-//! The small products an EM pass sums up for the mode it updates: A, H and S.
+//! The small products a pass that updates one mode of matrices or tensors sums up: A, H and S.
 
 use pulp::{Simd, WithSimd};
 
@@ -6,8 +6,9 @@ use super::super::aligned::Aligned;
 use super::super::contract::has_room_for_pairs;
 use super::super::plan::Plan;
 use super::super::simd::Real;
-use super::super::statistics::ComponentStatistics;
+use super::super::tiles::{evenly, greedily, tile};
 use super::{Stack, Stacked};
+use crate::linalg::Matrix;
 
 /// Entries that wait until they are multiplied together, so that the sums are not fetched for each.
 const WAITING: usize = 8;
@@ -16,11 +17,11 @@ const WAITING: usize = 8;
 const TILE_VECTORS: usize = 3;
 const TILE_COLUMNS: usize = 4;
 
-/// A = Σ γ Z Qᵀ, S = Σ γ Q Qᵀ and H = Σ γ Q W Qᵀ of every component, of one chunk of samples, in the working precision:
-/// one product, of Z, Q and Q W below each other with γ Q.
+/// A = Σ a Z Qᵀ, S = Σ a Q Qᵀ and H = Σ a Q W Qᵀ of every component, of some samples, in the working precision: one product,
+/// of Z, Q and Q W below each other with a Q.
 ///
 /// Z and Q have as many columns as the first step, times the indices of all other modes that are not updated; for each of the
-/// latter, a sample makes one entry. Lanes are rows times columns, and the columns are added up when the chunk ends.
+/// latter, a sample makes one entry. Lanes are rows times columns, and the columns are added up when the sums are asked for.
 pub(crate) struct StackProducts<T> {
     /// p_d and r_d.
     sides: (usize, usize),
@@ -34,7 +35,7 @@ pub(crate) struct StackProducts<T> {
     waiting: Vec<usize>,
     /// Z, Q and Q W, `[component][entry][row][column]`.
     rows: Aligned<T>,
-    /// γ Q, `[component][entry][r_d][column]`, repeated so that it fills a vector.
+    /// a Q, `[component][entry][r_d][column]`, repeated so that it fills a vector.
     factors: Aligned<T>,
     /// `[component][r_d][row][column]`.
     sums: Aligned<T>,
@@ -44,8 +45,7 @@ impl<T: Real> StackProducts<T> {
     pub(crate) fn new(plan: &Plan<T>, stacked: &Stacked<T>) -> Self {
         let last = plan.steps[plan.steps.len() - 1];
         let (p, r, k) = (last.n, last.cols, plan.components.len());
-        // Vectors have no other mode, and so one column.
-        let cols = if stacked.later.is_empty() { 1 } else { stacked.first.cols };
+        let cols = stacked.first.cols;
         let padded = cols.next_power_of_two();
         let left = ((p + 2 * r) * padded).next_multiple_of(T::LANES.max(padded));
         let right = r * padded.max(T::LANES);
@@ -63,20 +63,20 @@ impl<T: Real> StackProducts<T> {
         }
     }
 
-    /// Adds a sample of the block with weight γ to component `k`.
+    /// Adds a sample of the block with weight a to component `k`.
     #[inline(always)]
     pub(crate) fn add<S: Simd>(
         &mut self,
         simd: S,
         stacked: &Stacked<T>,
         stack: &Stack<T>,
-        lane: usize,
+        sample: usize,
         k: usize,
-        gamma: T,
+        weight: T,
     ) {
         let ((p, r), cols, padded) = (self.sides, self.cols, self.padded);
         let first = stacked.lanes_of(k).start;
-        let y = stack.y(lane);
+        let y = stack.y(sample);
         let (before, after) = stacked.later.last().map_or((1, 1), |l| (l.step.before, l.step.after));
         for o in 0..before {
             for m in 0..after {
@@ -89,21 +89,7 @@ impl<T: Real> StackProducts<T> {
                 let (z, q) = rows.split_at_mut(p * padded);
                 let (q, qw) = q.split_at_mut(r * padded);
                 let factors = &mut self.factors[entry * self.right..(entry + 1) * self.right];
-                if stacked.later.is_empty() {
-                    // Order 1: Z is the sample itself, and the core are the columns of the only step.
-                    let x = stack.sample(stacked, lane, p);
-                    let mean = &stacked.means[k * stacked.stride..][..p];
-                    for i in 0..p {
-                        z[i] = x[i] - mean[i];
-                    }
-                    for a in 0..r {
-                        q[a] = y[first + a] * stacked.rounded_precision[first + a];
-                        qw[a] = q[a];
-                        factors[a * T::LANES..(a + 1) * T::LANES].fill(q[a] * gamma);
-                    }
-                    continue;
-                }
-                let from = &stack.z(lane)[(o * p * after + m) * stacked.width + first..];
+                let from = &stack.z(sample)[(o * p * after + m) * stacked.width + first..];
                 copy_rows(from, after * stacked.width, z, cols, padded);
                 let w = &stacked.other_variances[(o * after + m) * stacked.width + first..][..cols];
                 let repeated = self.right / r;
@@ -115,7 +101,7 @@ impl<T: Real> StackProducts<T> {
                     for j in 0..cols {
                         q[j] = y[j] * precision[j];
                         qw[j] = q[j] * w[j];
-                        factors[j] = q[j] * gamma;
+                        factors[j] = q[j] * weight;
                     }
                     for j in padded..repeated {
                         factors[j] = factors[j - padded];
@@ -140,30 +126,32 @@ impl<T: Real> StackProducts<T> {
         });
     }
 
-    /// Moves what was added for component `k` to its sums in double precision.
+    /// Moves what was added for component `k` to A, H and S in double precision.
     #[inline(always)]
-    pub(crate) fn flush<S: Simd>(&mut self, simd: S, k: usize, to: &mut ComponentStatistics) {
+    pub(crate) fn flush<S: Simd>(
+        &mut self,
+        simd: S,
+        k: usize,
+        cross: &mut Matrix,
+        weighted: &mut Matrix,
+        gram: &mut Matrix,
+    ) {
         self.multiply(simd, k);
         let (p, r) = self.sides;
         let sums = &mut self.sums[k * r * self.left..(k + 1) * r * self.left];
         let total = |row: usize, a: usize| -> f64 {
             let at = a * self.left + row * self.padded;
-            // Vectors have one column and long sums, for which a slice of one would be a detour.
-            if self.padded == 1 {
-                return sums[at].to_f64();
-            }
             sums[at..at + self.cols].iter().map(|x| x.to_f64()).sum()
         };
-        // In the order of what is written, which is the longer way from number to number.
-        for (i, row) in to.cross.as_mut_slice().chunks_exact_mut(r).enumerate() {
-            for (a, cross) in row.iter_mut().enumerate() {
-                *cross += total(i, a);
+        for i in 0..p {
+            for a in 0..r {
+                cross[(i, a)] += total(i, a);
             }
         }
         for a in 0..r {
             for b in 0..r {
-                to.gram[(a, b)] += total(p + b, a);
-                to.weighted_gram[(b, a)] += total(p + r + b, a);
+                gram[(a, b)] += total(p + b, a);
+                weighted[(b, a)] += total(p + r + b, a);
             }
         }
         sums.fill(T::from_f64(0.0));
@@ -214,44 +202,23 @@ impl<T: Real> WithSimd for Multiply<'_, T> {
         let vectors = self.left / per_vector;
         // A factor of several vectors goes with every so manieth vector of the rows.
         let period = self.right / self.columns / per_vector;
-        let most = if has_room_for_pairs::<S>() { TILE_VECTORS } else { 2 };
-        let tiles = self.columns.div_ceil(TILE_COLUMNS);
-        let mut v = 0;
-        while v < vectors {
-            // Together only where they go with the same vector of a factor.
-            let width = if period == 1 { most.min(vectors - v) } else { 1 };
-            let mut a = 0;
-            for t in 0..tiles {
-                let height = (self.columns - a).div_ceil(tiles - t);
-                let at = (v, a, v % period);
-                match (width, height) {
-                    (3, 1) => self.tile::<S, 3, 1>(simd, at),
-                    (3, 2) => self.tile::<S, 3, 2>(simd, at),
-                    (3, 3) => self.tile::<S, 3, 3>(simd, at),
-                    (3, _) => self.tile::<S, 3, 4>(simd, at),
-                    (2, 1) => self.tile::<S, 2, 1>(simd, at),
-                    (2, 2) => self.tile::<S, 2, 2>(simd, at),
-                    (2, 3) => self.tile::<S, 2, 3>(simd, at),
-                    (2, _) => self.tile::<S, 2, 4>(simd, at),
-                    (_, 1) => self.tile::<S, 1, 1>(simd, at),
-                    (_, 2) => self.tile::<S, 1, 2>(simd, at),
-                    (_, 3) => self.tile::<S, 1, 3>(simd, at),
-                    _ => self.tile::<S, 1, 4>(simd, at),
-                }
-                a += height;
+        // Together only where they go with the same vector of a factor.
+        let most = match (period, has_room_for_pairs::<S>()) {
+            (1, true) => TILE_VECTORS,
+            (1, false) => 2,
+            _ => 1,
+        };
+        for (v, width) in greedily(vectors, [most, most.min(2)]) {
+            for (a, height) in evenly(self.columns, TILE_COLUMNS) {
+                tile!(width, [3 2 1] x height, [1 2 3 4], self.tile(simd, v, a, v % period));
             }
-            v += width;
         }
     }
 }
 
 impl<T: Real> Multiply<'_, T> {
     #[inline(always)]
-    fn tile<S: Simd, const V: usize, const A: usize>(
-        &mut self,
-        simd: S,
-        (v, a, phase): (usize, usize, usize),
-    ) {
+    fn tile<const V: usize, const A: usize, S: Simd>(&mut self, simd: S, v: usize, a: usize, phase: usize) {
         let per_vector = size_of::<T::Vector<S>>() / size_of::<T>();
         let (left, right) = (self.left / per_vector, self.right / per_vector);
         let period = right / self.columns;

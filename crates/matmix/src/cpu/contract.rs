@@ -14,6 +14,7 @@ use pulp::{Simd, WithSimd};
 use super::aligned::Aligned;
 use super::plan::Step;
 use super::simd::Real;
+use super::tiles::{evenly, greedily, tile};
 
 /// Columns of the loading matrix per tile.
 const TILE_COLS: usize = 4;
@@ -61,96 +62,91 @@ pub(crate) struct Place {
     pub(crate) offset: usize,
 }
 
-/// Contracts F fibres at once: the more fibres, the more often a number of the loading matrix is used once it is in a
-/// register. The strides count vectors from i to i + 1 and from j to j + 1.
+/// One or two fibres and what they are contracted with: the more fibres, the more often a number of the loading matrix is
+/// used once it is in a register. The strides count vectors from i to i + 1 and from j to j + 1.
+struct Fibres<'a, T> {
+    loading: Loading<'a, T>,
+    places: &'a [Place],
+    x: &'a [T],
+    x_stride: usize,
+    out: &'a mut [T],
+    out_stride: usize,
+}
+
+/// Contracts one or two fibres at once.
 #[inline(always)]
-pub(crate) fn contract_fibres<T: Real, S: Simd, const F: usize>(
+pub(crate) fn contract_fibres<T: Real, S: Simd>(
     simd: S,
     loading: Loading<'_, T>,
-    fibres: [Place; F],
-    x: &[T::Vector<S>],
+    places: &[Place],
+    x: &[T],
     x_stride: usize,
-    out: &mut [T::Vector<S>],
+    out: &mut [T],
     out_stride: usize,
     vectors: usize,
 ) {
-    // Columns are shared out evenly: 5 are 3 + 2, not 4 + 1.
-    let tiles = loading.cols.div_ceil(TILE_COLS);
+    let mut fibres = Fibres { loading, places, x, x_stride, out, out_stride };
     for v in (0..vectors).step_by(TILE_VECTORS) {
-        let mut j = 0;
-        for t in 0..tiles {
-            let width = (loading.cols - j).div_ceil(tiles - t);
-            let at = (v, j);
-            match width {
-                1 => tile::<T, S, F, 1>(simd, loading, fibres, x, x_stride, out, out_stride, at),
-                2 => tile::<T, S, F, 2>(simd, loading, fibres, x, x_stride, out, out_stride, at),
-                3 => tile::<T, S, F, 3>(simd, loading, fibres, x, x_stride, out, out_stride, at),
-                _ => tile::<T, S, F, 4>(simd, loading, fibres, x, x_stride, out, out_stride, at),
-            }
-            j += width;
+        for (j, width) in evenly(loading.cols, TILE_COLS) {
+            tile!(places.len(), [1 2] x width, [1 2 3 4], fibres.tile(simd, v, j));
         }
     }
 }
 
-/// J columns from `j0` on, for two vectors of lanes from `v0` on.
-#[inline(always)]
-fn tile<T: Real, S: Simd, const F: usize, const J: usize>(
-    simd: S,
-    loading: Loading<'_, T>,
-    fibres: [Place; F],
-    x: &[T::Vector<S>],
-    x_stride: usize,
-    out: &mut [T::Vector<S>],
-    out_stride: usize,
-    (v0, j0): (usize, usize),
-) {
-    const V: usize = TILE_VECTORS;
-    let zero = T::splat(simd, T::from_f64(0.0));
-    let mut sum = [[[zero; V]; J]; F];
-    let Loading { u, n, cols, from } = loading;
-    match from {
-        From::Zero => {}
-        From::Offset { offset, stride } => {
-            for f in 0..F {
-                for j in 0..J {
-                    sum[f][j] = [T::splat(simd, offset[fibres[f].offset + (j0 + j) * stride]); V];
+impl<T: Real> Fibres<'_, T> {
+    /// J columns from `j0` on, for two vectors of lanes from `v0` on.
+    #[inline(always)]
+    fn tile<const F: usize, const J: usize, S: Simd>(&mut self, simd: S, v0: usize, j0: usize) {
+        const V: usize = TILE_VECTORS;
+        let zero = T::splat(simd, T::from_f64(0.0));
+        let mut sum = [[[zero; V]; J]; F];
+        let Loading { u, n, cols, from } = self.loading;
+        let (places, x_stride, out_stride) = (&self.places[..F], self.x_stride, self.out_stride);
+        let (x, out) = (T::vectors::<S>(self.x), T::vectors_mut::<S>(self.out));
+        match from {
+            From::Zero => {}
+            From::Offset { offset, stride } => {
+                for f in 0..F {
+                    for j in 0..J {
+                        sum[f][j] = [T::splat(simd, offset[places[f].offset + (j0 + j) * stride]); V];
+                    }
+                }
+            }
+            From::There => {
+                for f in 0..F {
+                    for j in 0..J {
+                        let at = places[f].out + (j0 + j) * out_stride + v0;
+                        sum[f][j].copy_from_slice(&out[at..at + V]);
+                    }
                 }
             }
         }
-        From::There => {
-            for f in 0..F {
-                for j in 0..J {
-                    let at = fibres[f].out + (j0 + j) * out_stride + v0;
-                    sum[f][j].copy_from_slice(&out[at..at + V]);
-                }
-            }
-        }
-    }
-    let length = (n - 1) * x_stride + V;
-    let mut rows = [&x[..length]; F];
-    for f in 0..F {
-        rows[f] = &x[fibres[f].x + v0..fibres[f].x + v0 + length];
-    }
-    for (i, row) in u.chunks_exact(cols).enumerate() {
-        let row = &row[j0..j0 + J];
-        let at = i * x_stride;
-        let mut values = [[zero; V]; F];
+        let length = (n - 1) * x_stride + V;
+        let mut rows = [&x[..length]; F];
         for f in 0..F {
-            values[f].copy_from_slice(&rows[f][at..at + V]);
+            rows[f] = &x[places[f].x + v0..places[f].x + v0 + length];
         }
-        for j in 0..J {
-            let factor = T::splat(simd, row[j]);
+        for (i, row) in u.chunks_exact(cols).enumerate() {
+            let row = &row[j0..j0 + J];
+            let at = i * x_stride;
+            let mut values = [[zero; V]; F];
             for f in 0..F {
-                for v in 0..V {
-                    sum[f][j][v] = T::mul_add(simd, factor, values[f][v], sum[f][j][v]);
+                values[f].copy_from_slice(&rows[f][at..at + V]);
+            }
+            for j in 0..J {
+                let factor = T::splat(simd, row[j]);
+                for f in 0..F {
+                    for v in 0..V {
+                        sum[f][j][v] = T::mul_add(simd, factor, values[f][v], sum[f][j][v]);
+                    }
                 }
             }
         }
-    }
-    for f in 0..F {
-        for j in 0..J {
-            let at = fibres[f].out + (j0 + j) * out_stride + v0;
-            out[at..at + V].copy_from_slice(&sum[f][j]);
+        for f in 0..F {
+            for j in 0..J {
+                let at = places[f].out + (j0 + j) * out_stride + v0;
+                out[at..at + V].copy_from_slice(&sum[f][j]);
+            }
         }
     }
 }
@@ -160,11 +156,12 @@ fn tile<T: Real, S: Simd, const F: usize, const J: usize>(
 pub(crate) fn add_inner_products<T: Real, S: Simd, const J: usize>(
     simd: S,
     means: [&[T]; J],
-    x: &[T::Vector<S>],
+    x: &[T],
     vectors: usize,
     inner: &mut [f64],
 ) {
     const V: usize = TILE_VECTORS;
+    let x = T::vectors::<S>(x);
     let zero = T::splat(simd, T::from_f64(0.0));
     let lanes = inner.len() / J;
     for v0 in (0..vectors).step_by(V) {
@@ -237,8 +234,6 @@ impl<T: Real> WithSimd for ContractMode<'_, T> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { x, sides: (before, n, after), u, cols, lanes, out } = self;
-        let x = T::vectors::<S>(x);
-        let out = T::vectors_mut::<S>(out);
         let vectors = lanes * size_of::<T>() / size_of::<T::Vector<S>>();
         let loading = Loading { u, n, cols, from: From::Zero };
         let place = |o: usize, m: usize| Place {
@@ -251,12 +246,12 @@ impl<T: Real> WithSimd for ContractMode<'_, T> {
             while m + FIBRES <= after && has_room_for_pairs::<S>() {
                 let fibres = [place(o, m), place(o, m + 1)];
                 let stride = after * vectors;
-                contract_fibres(simd, loading, fibres, x, stride, out, stride, vectors);
+                contract_fibres(simd, loading, &fibres, x, stride, out, stride, vectors);
                 m += FIBRES;
             }
             for m in m..after {
                 let stride = after * vectors;
-                contract_fibres(simd, loading, [place(o, m)], x, stride, out, stride, vectors);
+                contract_fibres(simd, loading, &[place(o, m)], x, stride, out, stride, vectors);
             }
         }
     }
@@ -273,81 +268,65 @@ pub(crate) fn multiply<T: Real, S: Simd>(
     a: &[T],
     b: &[T],
     (before, rows_a, rows_b, columns): (usize, usize, usize, usize),
-    sums: &mut [T::Vector<S>],
+    sums: &mut [T],
 ) {
-    let (a, b) = (T::vectors::<S>(a), T::vectors::<S>(b));
     let vectors = columns * size_of::<T>() / size_of::<T::Vector<S>>();
-    let mut i = 0;
-    while i < rows_a {
-        let mut j = 0;
-        while j < rows_b {
-            let (height, width) = ((rows_a - i).min(PRODUCT_TILE), (rows_b - j).min(PRODUCT_TILE));
-            let at = (i, j, rows_a, rows_b);
-            match (height, width) {
-                (4, 4) => product_tile::<T, S, 4, 4>(simd, a, b, before, vectors, at, sums),
-                (4, 2) => product_tile::<T, S, 4, 2>(simd, a, b, before, vectors, at, sums),
-                (4, _) => {
-                    for j in j..j + width {
-                        let at = (i, j, rows_a, rows_b);
-                        product_tile::<T, S, 4, 1>(simd, a, b, before, vectors, at, sums);
-                    }
-                }
-                _ => {
-                    for i in i..i + height {
-                        for j in j..j + width {
-                            let at = (i, j, rows_a, rows_b);
-                            product_tile::<T, S, 1, 1>(simd, a, b, before, vectors, at, sums);
-                        }
-                    }
-                }
-            }
-            j += width;
+    let mut product = Product { a, b, before, vectors, rows: (rows_a, rows_b), sums };
+    for (i, height) in greedily(rows_a, [PRODUCT_TILE]) {
+        for (j, width) in greedily(rows_b, [PRODUCT_TILE, 2]) {
+            tile!(height, [4 1] x width, [4 2 1], product.tile(simd, i, j));
         }
-        i += PRODUCT_TILE;
     }
 }
 
-/// The sums of rows i0 … i0 + I − 1 of a with rows j0 … j0 + J − 1 of b.
-#[inline(always)]
-fn product_tile<T: Real, S: Simd, const I: usize, const J: usize>(
-    simd: S,
-    a: &[T::Vector<S>],
-    b: &[T::Vector<S>],
+struct Product<'a, T> {
+    a: &'a [T],
+    b: &'a [T],
     before: usize,
     vectors: usize,
-    (i0, j0, rows_a, rows_b): (usize, usize, usize, usize),
-    sums: &mut [T::Vector<S>],
-) {
-    // Plain loops throughout: `array::from_fn` may be compiled apart, without the wide instructions.
-    let zero = T::splat(simd, T::from_f64(0.0));
-    let mut sum = [[zero; J]; I];
-    for i in 0..I {
-        for j in 0..J {
-            sum[i][j] = sums[(i0 + i) * rows_b + j0 + j];
+    /// Rows of a and of b.
+    rows: (usize, usize),
+    sums: &'a mut [T],
+}
+
+impl<T: Real> Product<'_, T> {
+    /// The sums of rows i0 … i0 + I − 1 of a with rows j0 … j0 + J − 1 of b.
+    #[inline(always)]
+    fn tile<const I: usize, const J: usize, S: Simd>(&mut self, simd: S, i0: usize, j0: usize) {
+        // Plain loops throughout: `array::from_fn` may be compiled apart, without the wide instructions.
+        let ((rows_a, rows_b), vectors) = (self.rows, self.vectors);
+        let (a, b, sums) = (T::vectors::<S>(self.a), T::vectors::<S>(self.b), T::vectors_mut::<S>(self.sums));
+        let zero = T::splat(simd, T::from_f64(0.0));
+        let mut sum = [[zero; J]; I];
+        for i in 0..I {
+            for j in 0..J {
+                sum[i][j] = sums[(i0 + i) * rows_b + j0 + j];
+            }
         }
-    }
-    for o in 0..before {
-        let a = &a[(o * rows_a + i0) * vectors..(o * rows_a + i0 + I) * vectors];
-        let b = &b[(o * rows_b + j0) * vectors..(o * rows_b + j0 + J) * vectors];
-        for v in 0..vectors {
-            for i in 0..I {
-                let x = a[i * vectors + v];
-                for j in 0..J {
-                    sum[i][j] = T::mul_add(simd, x, b[j * vectors + v], sum[i][j]);
+        for o in 0..self.before {
+            let a = &a[(o * rows_a + i0) * vectors..(o * rows_a + i0 + I) * vectors];
+            let b = &b[(o * rows_b + j0) * vectors..(o * rows_b + j0 + J) * vectors];
+            for v in 0..vectors {
+                for i in 0..I {
+                    let x = a[i * vectors + v];
+                    for j in 0..J {
+                        sum[i][j] = T::mul_add(simd, x, b[j * vectors + v], sum[i][j]);
+                    }
                 }
             }
         }
-    }
-    for i in 0..I {
-        for j in 0..J {
-            sums[(i0 + i) * rows_b + j0 + j] = sum[i][j];
+        for i in 0..I {
+            for j in 0..J {
+                sums[(i0 + i) * rows_b + j0 + j] = sum[i][j];
+            }
         }
     }
 }
 
 /// Adds every vector's lanes up, adds that to `out`, and leaves zeros behind.
 #[inline(always)]
-pub(crate) fn total<T: Real, S: Simd>(simd: S, sums: &mut [T::Vector<S>], out: &mut [f64]) {
+pub(crate) fn total<T: Real, S: Simd>(simd: S, sums: &mut [T], out: &mut [f64]) {
+    let sums = T::vectors_mut::<S>(sums);
     let zero = T::splat(simd, T::from_f64(0.0));
     for (sum, out) in sums.iter_mut().zip(out) {
         *out += T::sum(simd, *sum).to_f64();

@@ -4,56 +4,18 @@ use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
-use super::aligned::Aligned;
-use super::contract::{
+use super::super::aligned::Aligned;
+use super::super::contract::{
     From, Loading, Place, add_inner_products, contract_fibres, contract_mode, has_room_for_pairs,
 };
-use super::densities::Densities;
-use super::pack::{Fetch, Packed, Panel, Piece};
-use super::plan::{Plan, Step};
-use super::simd::Real;
-use crate::data::Chunk;
-
-/// Which samples of a chunk make up a block.
-#[derive(Clone, Copy)]
-pub(crate) struct Picked<'a> {
-    pub(crate) chunk: Chunk<'a>,
-    pub(crate) scale: f64,
-    /// The first one, by its place in the chunk, and how many: at most as many as there are lanes.
-    pub(crate) first: usize,
-    pub(crate) count: usize,
-    /// How many the next block has, which are fetched into cache on the way.
-    pub(crate) next: usize,
-}
-
-impl<'a> Picked<'a> {
-    /// The samples of a chunk of `total`, at most `lanes` at a time.
-    pub(crate) fn all(
-        chunk: Chunk<'a>,
-        scale: f64,
-        total: usize,
-        lanes: usize,
-    ) -> impl Iterator<Item = Self> {
-        (0..total).step_by(lanes).map(move |first| {
-            let count = lanes.min(total - first);
-            Self { chunk, scale, first, count, next: lanes.min(total - first - count) }
-        })
-    }
-
-    /// The samples of this block.
-    pub(crate) fn of(&self) -> Range<usize> {
-        self.first..self.first + self.count
-    }
-
-    /// The samples of the next one.
-    pub(crate) fn after(&self) -> Range<usize> {
-        let end = self.first + self.count;
-        end..end + self.next
-    }
-}
+use super::super::densities::Densities;
+use super::super::load::{Block, Fetch};
+use super::super::plan::{Plan, Step};
+use super::super::simd::Real;
+use super::pack::{Packed, Panel, Piece};
 
 /// A block of samples and what the model makes of it.
-pub(crate) struct Block<T> {
+pub(crate) struct SampleBlock<T> {
     packed: Packed<T>,
     /// What comes out of each step of the contraction of X − M, `[component][element][lane]`.
     stages: Vec<Aligned<T>>,
@@ -63,7 +25,7 @@ pub(crate) struct Block<T> {
     pub(crate) densities: Densities,
 }
 
-impl<T: Real> Block<T> {
+impl<T: Real> SampleBlock<T> {
     pub(crate) fn new(plan: &Plan<T>) -> Self {
         let packed = Packed::new(&plan.panels);
         let (k, lanes) = (plan.components.len(), packed.lanes);
@@ -77,21 +39,20 @@ impl<T: Real> Block<T> {
     }
 
     /// The E-step on one block: contracts it with all components and evaluates their densities.
-    pub(crate) fn evaluate<S: Simd>(&mut self, simd: S, plan: &Plan<T>, picked: Picked<'_>) {
-        simd.vectorize(Evaluate { block: self, plan, picked });
+    pub(crate) fn evaluate<S: Simd>(&mut self, simd: S, plan: &Plan<T>, of: &Block<'_>) {
+        simd.vectorize(Evaluate { block: self, plan, of });
     }
 
     #[inline(always)]
-    fn evaluate_on<S: Simd>(&mut self, simd: S, plan: &Plan<T>, picked: Picked<'_>) {
-        let lanes = self.densities.lanes;
+    fn evaluate_on<S: Simd>(&mut self, simd: S, plan: &Plan<T>, of: &Block<'_>) {
+        let lanes = self.densities.samples;
         self.inner.fill(0.0);
         self.packed.norms.fill(0.0);
-        let Picked { chunk, scale, .. } = picked;
         for (p, panel) in plan.panels.iter().enumerate() {
-            self.packed.fill(simd, panel, chunk, picked.of(), scale, &plan.reference);
+            self.packed.fill(simd, panel, of.stored, of.samples.clone(), &plan.reference);
             let fetch = match plan.panels.get(p + 1) {
-                Some(panel) => Fetch::new(chunk, plan.sample_len, panel, picked.of()),
-                None => Fetch::new(chunk, plan.sample_len, &plan.panels[0], picked.after()),
+                Some(panel) => of.fetch_own(&panel.runs),
+                None => of.fetch_next(&plan.panels[0].runs),
             };
             self.contract_panel(simd, plan, panel, fetch);
         }
@@ -112,17 +73,16 @@ impl<T: Real> Block<T> {
                 );
             }
         }
-        self.find_densities(plan, picked);
+        self.find_densities(plan, of);
     }
 
     /// The first step reads the samples: every component takes its turn on a piece while it is in cache.
     #[inline(always)]
     fn contract_panel<S: Simd>(&mut self, simd: S, plan: &Plan<T>, panel: &Panel, mut fetch: Fetch<'_>) {
         let step = plan.steps[0];
-        let vectors = self.densities.lanes * size_of::<T>() / size_of::<T::Vector<S>>();
+        let vectors = self.densities.samples * size_of::<T>() / size_of::<T::Vector<S>>();
         let out_len = step.out_len() * vectors;
-        let x = T::vectors::<S>(&self.packed.x);
-        let out = T::vectors_mut::<S>(&mut self.stages[0]);
+        let (x, out) = (&self.packed.x[..], &mut self.stages[0][..]);
         let share = fetch.lines().div_ceil(panel.pieces.len() * plan.components.len());
         for group in panel.groups() {
             let (first, last) = (&group[0], &group[group.len() - 1]);
@@ -152,12 +112,12 @@ impl<T: Real> Block<T> {
                     match rest.split_first() {
                         Some((second, rest)) if second.range == range && has_room_for_pairs::<S>() => {
                             let fibres = [place(piece, k), place(second, k)];
-                            contract_fibres(simd, loading, fibres, x, vectors, out, stride, vectors);
+                            contract_fibres(simd, loading, &fibres, x, vectors, out, stride, vectors);
                             pieces = rest;
                         }
                         _ => {
                             let fibres = [place(piece, k)];
-                            contract_fibres(simd, loading, fibres, x, vectors, out, stride, vectors);
+                            contract_fibres(simd, loading, &fibres, x, vectors, out, stride, vectors);
                             pieces = rest;
                         }
                     }
@@ -167,8 +127,8 @@ impl<T: Real> Block<T> {
     }
 
     #[inline(always)]
-    fn find_densities(&mut self, plan: &Plan<T>, picked: Picked<'_>) {
-        let lanes = self.densities.lanes;
+    fn find_densities(&mut self, plan: &Plan<T>, of: &Block<'_>) {
+        let lanes = self.densities.samples;
         let mut explained = vec![0.0; lanes];
         let y = self.stages.last().map_or(&[][..], |y| y);
         for (k, component) in plan.components.iter().enumerate() {
@@ -181,11 +141,21 @@ impl<T: Real> Block<T> {
                     explained[lane] += y * y * precision;
                 }
             }
-            for lane in 0..picked.count {
+            for lane in 0..of.count() {
                 let terms = (self.packed.norms[lane], self.inner[k * lanes + lane]);
-                let directly = || squared_distance(plan, k, picked, lane);
+                let directly = || squared_distance(plan, k, of, lane);
                 self.densities.set((k, lane), component, terms, explained[lane], directly);
             }
+        }
+    }
+
+    /// Forgets the sample of a lane whose numbers left the range of the working precision: it must not spoil the sums that
+    /// are made of all lanes.
+    #[cold]
+    pub(crate) fn clear(&mut self, lane: usize) {
+        let lanes = self.densities.samples;
+        for stage in &mut self.stages {
+            stage.iter_mut().skip(lane).step_by(lanes).for_each(|x| *x = T::from_f64(0.0));
         }
     }
 
@@ -198,7 +168,7 @@ impl<T: Real> Block<T> {
     /// Y of one sample under component `k`.
     #[inline(always)]
     pub(crate) fn y_of(&self, plan: &Plan<T>, k: usize, lane: usize) -> impl Iterator<Item = T> {
-        self.y(plan, k).iter().skip(lane).step_by(self.densities.lanes).copied()
+        self.y(plan, k).iter().skip(lane).step_by(self.densities.samples).copied()
     }
 
     /// Z under component `k`: what went into the last step. Vectors have none.
@@ -209,7 +179,7 @@ impl<T: Real> Block<T> {
 
     #[inline(always)]
     fn stage(&self, plan: &Plan<T>, step: usize, k: usize) -> &[T] {
-        let len = plan.steps[step].out_len() * self.densities.lanes;
+        let len = plan.steps[step].out_len() * self.densities.samples;
         &self.stages[step][k * len..(k + 1) * len]
     }
 }
@@ -221,12 +191,12 @@ fn inner_products<T: Real, S: Simd>(
     plan: &Plan<T>,
     panel_start: usize,
     rows: Range<usize>,
-    x: &[T::Vector<S>],
+    x: &[T],
     vectors: usize,
     inner: &mut [f64],
 ) {
     let lanes = vectors * size_of::<T::Vector<S>>() / size_of::<T>();
-    let x = &x[rows.start * vectors..rows.end * vectors];
+    let x = &x[rows.start * lanes..rows.end * lanes];
     let mean = |k: usize| &plan.components[k].mean[panel_start + rows.start..panel_start + rows.end];
     let count = plan.components.len();
     let mut k = 0;
@@ -242,18 +212,17 @@ fn inner_products<T: Real, S: Simd>(
 
 /// ‖X − M‖² of one lane, difference by difference.
 #[cold]
-fn squared_distance<T: Real>(plan: &Plan<T>, k: usize, picked: Picked<'_>, lane: usize) -> f64 {
-    let size = plan.sample_len;
-    let offset = &plan.components[k].offset;
-    let (first, scale) = ((picked.first + lane) * size, T::from_f64(picked.scale));
-    let x = |i: usize| T::from_f64(picked.chunk.get(first + i)) * scale - plan.reference[i];
-    (0..size).map(|i| (x(i) - T::from_f64(offset[i])).to_f64()).map(|d| d * d).sum()
+fn squared_distance<T: Real>(plan: &Plan<T>, k: usize, of: &Block<'_>, lane: usize) -> f64 {
+    let mut x = vec![T::from_f64(0.0); plan.sample_len];
+    of.stored.load(of.samples.start + lane, 0..plan.sample_len, &plan.reference, &mut x);
+    let offset = plan.components[k].offset.iter().map(|&m| T::from_f64(m));
+    x.iter().zip(offset).map(|(&x, m)| (x - m).to_f64()).map(|d| d * d).sum()
 }
 
 struct Evaluate<'a, T> {
-    block: &'a mut Block<T>,
+    block: &'a mut SampleBlock<T>,
     plan: &'a Plan<T>,
-    picked: Picked<'a>,
+    of: &'a Block<'a>,
 }
 
 impl<T: Real> WithSimd for Evaluate<'_, T> {
@@ -261,6 +230,6 @@ impl<T: Real> WithSimd for Evaluate<'_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        self.block.evaluate_on(simd, self.plan, self.picked);
+        self.block.evaluate_on(simd, self.plan, self.of);
     }
 }

@@ -7,69 +7,80 @@ use std::ops::{Add, Mul, Sub};
 
 use pulp::{Simd, WithSimd};
 
-use super::transpose::Transpose;
+use super::samples_abreast::Transpose;
 use crate::linalg::Product;
 
 /// An instruction set a kernel can run on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Path {
+pub(crate) enum Instructions {
     /// 512-bit vectors (x86-64).
     Avx512,
     /// 256-bit vectors with fused multiply-add (x86-64).
     Avx2,
     /// 128-bit vectors (AArch64).
     Neon,
-    /// Plain code for every machine.
+    /// Plain code for every machine, in double precision.
     Portable,
 }
 
-impl Path {
+impl Instructions {
     /// The instruction sets of this machine, best first.
-    pub fn available() -> Vec<Path> {
-        let mut paths = Vec::new();
+    pub(crate) fn available() -> Vec<Self> {
+        let mut sets = Vec::new();
         #[cfg(target_arch = "x86_64")]
         {
             if pulp::x86::V4::try_new().is_some() {
-                paths.push(Path::Avx512);
+                sets.push(Self::Avx512);
             }
             if pulp::x86::V3::try_new().is_some() {
-                paths.push(Path::Avx2);
+                sets.push(Self::Avx2);
             }
         }
         #[cfg(target_arch = "aarch64")]
         if pulp::aarch64::Neon::try_new().is_some() {
-            paths.push(Path::Neon);
+            sets.push(Self::Neon);
         }
-        paths.push(Path::Portable);
-        paths
+        sets.push(Self::Portable);
+        sets
     }
 
     /// The best instruction set of this machine.
-    pub fn best() -> Path {
+    pub(crate) fn best() -> Self {
         Self::available()[0]
     }
 
-    /// Runs `op` compiled for this instruction set (or portably if the machine does not have it).
-    pub(crate) fn run<Op: WithSimd>(self, op: Op) -> Op::Output {
+    /// Runs an operation on numbers of type `T` compiled for this instruction set. The sets other than the portable one
+    /// come from [`available`](Self::available), so that the machine has them.
+    pub(crate) fn run<T: Real, Op: WithSimd>(self, op: Op) -> Op::Output {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Path::Avx512 => match pulp::x86::V4::try_new() {
+            Self::Avx512 => match pulp::x86::V4::try_new() {
                 Some(simd) => Simd::vectorize(simd, op),
-                None => op.with_simd(pulp::Scalar256b),
+                None => T::portably(op),
             },
             #[cfg(target_arch = "x86_64")]
-            Path::Avx2 => match pulp::x86::V3::try_new() {
+            Self::Avx2 => match pulp::x86::V3::try_new() {
                 Some(simd) => Simd::vectorize(simd, op),
-                None => op.with_simd(pulp::Scalar256b),
+                None => T::portably(op),
             },
             #[cfg(target_arch = "aarch64")]
-            Path::Neon => match pulp::aarch64::Neon::try_new() {
+            Self::Neon => match pulp::aarch64::Neon::try_new() {
                 Some(simd) => Simd::vectorize(simd, op),
-                None => op.with_simd(pulp::Scalar256b),
+                None => T::portably(op),
             },
-            _ => op.with_simd(pulp::Scalar256b),
+            _ => T::portably(op),
         }
+    }
+}
+
+impl std::fmt::Display for Instructions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Avx512 => "AVX-512",
+            Self::Avx2 => "AVX2",
+            Self::Neon => "NEON",
+            Self::Portable => "portable",
+        })
     }
 }
 
@@ -94,6 +105,9 @@ pub(crate) trait Real:
     /// A vector of these on one instruction set.
     type Vector<S: Simd>: bytemuck::Pod;
 
+    /// Runs an operation without vector instructions. Only double precision is compiled so.
+    fn portably<Op: WithSimd>(op: Op) -> Op::Output;
+
     fn from_f64(x: f64) -> Self;
     fn to_f64(self) -> f64;
     fn splat<S: Simd>(simd: S, x: Self) -> Self::Vector<S>;
@@ -110,13 +124,26 @@ pub(crate) trait Real:
     fn vectors_mut<S: Simd>(x: &mut [Self]) -> &mut [Self::Vector<S>];
 }
 
+macro_rules! portably {
+    (yes, $op:ident) => {
+        $op.with_simd(pulp::Scalar256b)
+    };
+    (no, $op:ident) => {{
+        drop($op);
+        unreachable!("without vectors everything is done in double precision")
+    }};
+}
+
 macro_rules! real {
-    ($type:ty, $lanes:literal, $vector:ident, $splat:ident, $mul_add:ident, $sum:ident, $simd:ident, $simd_mut:ident) => {
+    ($type:ty, $lanes:literal, $portably:tt, $vector:ident, $splat:ident, $mul_add:ident, $sum:ident, $simd:ident, $simd_mut:ident) => {
         impl Real for $type {
             const LANES: usize = $lanes;
             const EPSILON: f64 = <$type>::EPSILON as f64;
             type Vector<S: Simd> = S::$vector;
 
+            fn portably<Op: WithSimd>(op: Op) -> Op::Output {
+                portably!($portably, op)
+            }
             #[inline(always)]
             fn from_f64(x: f64) -> Self {
                 x as $type
@@ -149,5 +176,5 @@ macro_rules! real {
     };
 }
 
-real!(f32, 16, f32s, splat_f32s, mul_add_e_f32s, reduce_sum_f32s, as_simd_f32s, as_mut_simd_f32s);
-real!(f64, 8, f64s, splat_f64s, mul_add_e_f64s, reduce_sum_f64s, as_simd_f64s, as_mut_simd_f64s);
+real!(f32, 16, no, f32s, splat_f32s, mul_add_e_f32s, reduce_sum_f32s, as_simd_f32s, as_mut_simd_f32s);
+real!(f64, 8, yes, f64s, splat_f64s, mul_add_e_f64s, reduce_sum_f64s, as_simd_f64s, as_mut_simd_f64s);

@@ -1,8 +1,15 @@
-//! A block of samples, one after the other, with the components side by side as lanes.
+//! Components side by side: one column of a component's loadings per lane of a vector, samples one after the other.
 //!
-//! One vector holds the same column of the loadings of several components. Beside blocks with one sample per lane
-//! ([`block`](super::block)) this needs no transposing, its working set is a few samples, and single components can be
-//! evaluated for single samples; but it is only as good as the lanes are full, so one component alone is no case for it.
+//! Beside blocks with one sample per lane ([`samples_abreast`](super::samples_abreast)) this needs no transposing, its working
+//! set is a few samples, and single components can be evaluated for single samples; but it is only as good as the lanes are full, so
+//! one component alone is no case for it.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`stacked`] | a model made ready |
+//! | [`kernel`] | contractions and inner products |
+//! | [`means`] | inner products with the means of many components |
+//! | [`products`] | the sums of a pass that updates one mode |
 
 mod kernel;
 mod means;
@@ -19,13 +26,11 @@ pub(super) use self::products::StackProducts;
 pub(super) use self::stacked::Stacked;
 use self::stacked::place;
 use super::aligned::Aligned;
-use super::block::Picked;
-use super::coarse::may_matter;
+use super::bounds::may_matter;
 use super::densities::Densities;
-use super::pack::Fetch;
+use super::load::{Block, Fetch};
 use super::plan::Plan;
 use super::simd::Real;
-use crate::data::Chunk;
 
 /// Samples in a block, at most: so many share a mean once it is in a register.
 const MAX_SAMPLES: usize = 8;
@@ -80,36 +85,30 @@ impl<T: Real> Stack<T> {
     }
 
     /// X − G of one sample.
-    pub(crate) fn sample(&self, stacked: &Stacked<T>, lane: usize, size: usize) -> &[T] {
-        &self.x[lane * stacked.stride..lane * stacked.stride + size]
+    pub(crate) fn sample(&self, stacked: &Stacked<T>, sample: usize, size: usize) -> &[T] {
+        &self.x[sample * stacked.stride..sample * stacked.stride + size]
     }
 
-    /// Reads a block of samples from a chunk, scaled, less the reference.
-    pub(crate) fn load<S: Simd>(
-        &mut self,
-        simd: S,
-        stacked: &Stacked<T>,
-        picked: Picked<'_>,
-        reference: &[T],
-    ) {
-        simd.vectorize(Load { stack: self, stride: stacked.stride, picked, reference });
+    /// Reads a block of samples, less the reference.
+    pub(crate) fn load<S: Simd>(&mut self, simd: S, stacked: &Stacked<T>, block: &Block<'_>, reference: &[T]) {
+        simd.vectorize(Load { stack: self, stride: stacked.stride, block, reference });
     }
 
     /// Takes the cores of other samples for samples, `count` of them.
     #[inline(always)]
     pub(crate) fn take_cores(&mut self, from: &Stack<T>, stacked: &Stacked<T>, count: usize) {
-        let stride = self.x.len() / self.densities.lanes;
+        let stride = self.x.len() / self.densities.samples;
         let cols = stacked.first.cols;
-        for lane in 0..count {
-            let x = &mut self.x[lane * stride..(lane + 1) * stride];
+        for sample in 0..count {
+            let x = &mut self.x[sample * stride..(sample + 1) * stride];
             let mut norm = 0.0;
-            for (row, y) in from.y(lane).chunks_exact(stacked.width).enumerate() {
+            for (row, y) in from.y(sample).chunks_exact(stacked.width).enumerate() {
                 for (j, &y) in y[..cols].iter().enumerate() {
                     x[place(row, j, cols, stacked.inner)] = y;
                     norm += y.to_f64() * y.to_f64();
                 }
             }
-            self.norms[lane] = norm;
+            self.norms[sample] = norm;
         }
     }
 
@@ -128,10 +127,10 @@ impl<T: Real> Stack<T> {
         self.inner.fill(0.0);
         self.multiply_means(simd, stacked, 0..count, all, 0);
         self.contract_all(simd, stacked, count, fetch);
-        for lane in 0..count {
-            simd.vectorize(Squares { stack: self, stacked, lane, lanes: 0..all.len() * stacked.first.cols });
+        for sample in 0..count {
+            simd.vectorize(Squares { stack: self, stacked, sample, lanes: 0..all.len() * stacked.first.cols });
             for &k in all {
-                self.density(plan, stacked, lane, k, k);
+                self.density(plan, stacked, sample, k, k);
             }
         }
     }
@@ -147,10 +146,10 @@ impl<T: Real> Stack<T> {
     ) {
         // A vector is a row of the first step, and the more rows the better.
         let together = if stacked.later.is_empty() { count } else { TOGETHER };
-        for lane in (0..count).step_by(together) {
-            let (lanes, units) = (lane..(lane + together).min(count), 0..stacked.width / T::LANES);
-            let share = lanes.len() * fetch.lines().div_ceil(count);
-            contract(simd, stacked, &self.x, lanes, units, Some((&mut fetch, share)), &mut self.stages);
+        for first in (0..count).step_by(together) {
+            let (samples, units) = (first..(first + together).min(count), 0..stacked.width / T::LANES);
+            let share = samples.len() * fetch.lines().div_ceil(count);
+            contract(simd, stacked, &self.x, samples, units, Some((&mut fetch, share)), &mut self.stages);
         }
     }
 
@@ -174,7 +173,7 @@ impl<T: Real> Stack<T> {
         simd: S,
         plan: &Plan<T>,
         stacked: &Stacked<T>,
-        lane: usize,
+        sample: usize,
         bounds: &[f64],
         components: &mut Vec<usize>,
     ) {
@@ -186,14 +185,14 @@ impl<T: Real> Stack<T> {
         }
         components.clear();
         components.push(likely);
-        self.evaluate_some(simd, plan, stacked, lane, components, 0);
-        let largest = self.densities.largest(plan, components, lane);
+        self.evaluate_some(simd, plan, stacked, sample, components, 0);
+        let largest = self.densities.largest(plan, components, sample);
         for k in 0..bounds.len() {
             if k != likely && may_matter(bounds[k], largest) {
                 components.push(k);
             }
         }
-        self.evaluate_some(simd, plan, stacked, lane, components, 1);
+        self.evaluate_some(simd, plan, stacked, sample, components, 1);
     }
 
     /// Evaluates some components on one of the samples that were loaded: those from `done` on, each in its place among
@@ -203,28 +202,28 @@ impl<T: Real> Stack<T> {
         simd: S,
         plan: &Plan<T>,
         stacked: &Stacked<T>,
-        lane: usize,
+        sample: usize,
         components: &[usize],
         done: usize,
     ) {
         if done == 0 {
             self.contracted.fill(false);
         }
-        let lanes = self.densities.lanes;
-        self.inner[done * lanes..components.len() * lanes].fill(0.0);
-        self.multiply_means(simd, stacked, lane..lane + 1, &components[done..], done);
+        let samples = self.densities.samples;
+        self.inner[done * samples..components.len() * samples].fill(0.0);
+        self.multiply_means(simd, stacked, sample..sample + 1, &components[done..], done);
         for &k in &components[done..] {
             let of = stacked.lanes_of(k);
             for unit in of.start / T::LANES..of.end.div_ceil(T::LANES) {
                 if !self.contracted[unit] {
                     self.contracted[unit] = true;
-                    contract(simd, stacked, &self.x, lane..lane + 1, unit..unit + 1, None, &mut self.stages);
+                    contract(simd, stacked, &self.x, sample..sample + 1, unit..unit + 1, None, &mut self.stages);
                 }
             }
         }
         for (slot, &k) in components.iter().enumerate().skip(done) {
-            simd.vectorize(Squares { stack: self, stacked, lane, lanes: stacked.lanes_of(k) });
-            self.density(plan, stacked, lane, k, slot);
+            simd.vectorize(Squares { stack: self, stacked, sample, lanes: stacked.lanes_of(k) });
+            self.density(plan, stacked, sample, k, slot);
         }
     }
 
@@ -237,47 +236,47 @@ impl<T: Real> Stack<T> {
         components: &[usize],
         slot: usize,
     ) {
-        let lanes = self.densities.lanes;
+        let stride = self.densities.samples;
         simd.vectorize(Dots {
             x: &self.x,
             samples,
             means: &stacked.means,
             stride: stacked.stride,
             components,
-            out: &mut self.inner[slot * lanes..],
-            lanes,
+            out: &mut self.inner[slot * stride..],
+            out_stride: stride,
         });
     }
 
     #[inline(always)]
-    fn density(&mut self, plan: &Plan<T>, stacked: &Stacked<T>, lane: usize, k: usize, slot: usize) {
+    fn density(&mut self, plan: &Plan<T>, stacked: &Stacked<T>, sample: usize, k: usize, slot: usize) {
         let mut explained = 0.0;
         for l in stacked.lanes_of(k) {
             explained += self.squares[l];
         }
         let component = &plan.components[k];
-        let terms = (self.norms[lane], self.inner[slot * self.densities.lanes + lane]);
-        let x = &self.x[lane * stacked.stride..][..plan.sample_len];
+        let terms = (self.norms[sample], self.inner[slot * self.densities.samples + sample]);
+        let x = &self.x[sample * stacked.stride..][..plan.sample_len];
         let mean = &stacked.means[k * stacked.stride..][..plan.sample_len];
         let directly = || x.iter().zip(mean).map(|(&x, &m)| (x - m).to_f64()).map(|d| d * d).sum();
-        self.densities.set((slot, lane), component, terms, explained, directly);
+        self.densities.set((slot, sample), component, terms, explained, directly);
     }
 
     /// ‖X − G‖² of one sample.
-    pub(crate) fn norm(&self, lane: usize) -> f64 {
-        self.norms[lane]
+    pub(crate) fn norm(&self, sample: usize) -> f64 {
+        self.norms[sample]
     }
 
     /// Y of one sample, `[row of the core][lane]`.
     #[inline(always)]
-    pub(crate) fn y(&self, lane: usize) -> &[T] {
-        self.stage(self.stages.len() - 1, lane)
+    pub(crate) fn y(&self, sample: usize) -> &[T] {
+        self.stage(self.stages.len() - 1, sample)
     }
 
     /// Y of one sample under component `k`, in the order of its core.
     #[inline(always)]
-    pub(crate) fn y_of(&self, stacked: &Stacked<T>, k: usize, lane: usize) -> impl Iterator<Item = T> {
-        let (y, first) = (self.y(lane), stacked.lanes_of(k).start);
+    pub(crate) fn y_of(&self, stacked: &Stacked<T>, k: usize, sample: usize) -> impl Iterator<Item = T> {
+        let (y, first) = (self.y(sample), stacked.lanes_of(k).start);
         let (cols, inner, width) = (stacked.first.cols, stacked.inner, stacked.width);
         (0..y.len() / width * cols).map(move |at| {
             let (o, j, m) = (at / (cols * inner), at / inner % cols, at % inner);
@@ -287,10 +286,10 @@ impl<T: Real> Stack<T> {
 
     /// What the core takes off the squared error of one sample under component `k`.
     #[inline(always)]
-    pub(crate) fn explained(&self, stacked: &Stacked<T>, k: usize, lane: usize) -> f64 {
+    pub(crate) fn explained(&self, stacked: &Stacked<T>, k: usize, sample: usize) -> f64 {
         let (of, width) = (stacked.lanes_of(k), stacked.width);
         let mut explained = 0.0;
-        for (y, factor) in self.y(lane).chunks_exact(width).zip(stacked.explained.chunks_exact(width)) {
+        for (y, factor) in self.y(sample).chunks_exact(width).zip(stacked.explained.chunks_exact(width)) {
             for (y, factor) in y[of.clone()].iter().zip(&factor[of.clone()]) {
                 explained += y.to_f64() * y.to_f64() * factor;
             }
@@ -300,15 +299,15 @@ impl<T: Real> Stack<T> {
 
     /// Z of one sample, what went into the last step, `[row][lane]`. Vectors have none.
     #[inline(always)]
-    fn z(&self, lane: usize) -> &[T] {
-        self.stage(self.stages.len() - 2, lane)
+    fn z(&self, sample: usize) -> &[T] {
+        self.stage(self.stages.len() - 2, sample)
     }
 
     #[inline(always)]
-    fn stage(&self, stage: usize, lane: usize) -> &[T] {
+    fn stage(&self, stage: usize, sample: usize) -> &[T] {
         let stage = &self.stages[stage];
-        let length = stage.len() / self.densities.lanes;
-        &stage[lane * length..(lane + 1) * length]
+        let length = stage.len() / self.densities.samples;
+        &stage[sample * length..(sample + 1) * length]
     }
 }
 
@@ -356,7 +355,7 @@ fn contract<T: Real, S: Simd>(
 struct Load<'a, T> {
     stack: &'a mut Stack<T>,
     stride: usize,
-    picked: Picked<'a>,
+    block: &'a Block<'a>,
     reference: &'a [T],
 }
 
@@ -365,26 +364,11 @@ impl<T: Real> WithSimd for Load<'_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { stack, stride, picked, reference } = self;
-        let scale = T::from_f64(picked.scale);
-        let size = reference.len();
-        for (lane, n) in picked.of().enumerate() {
-            let out = &mut stack.x[lane * stride..(lane + 1) * stride];
-            // Plain loops: an iterator's `for_each` may be compiled apart, without the wide instructions.
-            macro_rules! load {
-                ($x:expr) => {{
-                    let (x, out) = (&$x[n * size..(n + 1) * size], &mut out[..size]);
-                    for i in 0..size {
-                        out[i] = T::from_f64(f64::from(x[i])) * scale - reference[i];
-                    }
-                }};
-            }
-            match picked.chunk {
-                Chunk::U8(x) => load!(x),
-                Chunk::F32(x) => load!(x),
-                Chunk::F64(x) => load!(x),
-            }
-            stack.norms[lane] = squared_norm(simd, out);
+        let Self { stack, stride, block, reference } = self;
+        for (sample, n) in block.samples.clone().enumerate() {
+            let out = &mut stack.x[sample * stride..(sample + 1) * stride];
+            block.stored.load(n, 0..reference.len(), reference, out);
+            stack.norms[sample] = squared_norm(simd, out);
         }
     }
 }
@@ -419,7 +403,7 @@ fn squared_norm<T: Real, S: Simd>(simd: S, x: &[T]) -> f64 {
 struct Squares<'a, T> {
     stack: &'a mut Stack<T>,
     stacked: &'a Stacked<T>,
-    lane: usize,
+    sample: usize,
     lanes: Range<usize>,
 }
 
@@ -428,10 +412,10 @@ impl<T: Real> WithSimd for Squares<'_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
-        let Self { stack, stacked, lane, lanes } = self;
+        let Self { stack, stacked, sample, lanes } = self;
         let last = &stack.stages[stack.stages.len() - 1];
-        let length = last.len() / stack.densities.lanes;
-        let y = &last[lane * length..(lane + 1) * length];
+        let length = last.len() / stack.densities.samples;
+        let y = &last[sample * length..(sample + 1) * length];
         // A few lanes at a time, whose sums stay in registers: as many as the compiler knows, even if some of them belong
         // to components that nobody asked for.
         const FEW: usize = 8;

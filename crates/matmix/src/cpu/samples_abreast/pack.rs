@@ -8,11 +8,11 @@ use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
-use super::aligned::Aligned;
-use super::plan::Step;
-use super::simd::Real;
+use super::super::aligned::Aligned;
+use super::super::load::{Block, Fetch, Stored};
+use super::super::plan::Step;
+use super::super::simd::Real;
 use super::transpose::MAX_TILE;
-use crate::data::Chunk;
 
 /// Vectors of 64 bytes per row of a block, which is one element of all its samples: 32 samples in single precision, 16
 /// in double. Twice as many do not contract faster, and what is made of them leaves the second-level cache.
@@ -169,86 +169,76 @@ impl<T: Real> Packed<T> {
         Self { lanes, x: Aligned::new(T::from_f64(0.0), rows * lanes), norms: vec![0.0; lanes] }
     }
 
-    /// Packs `panel` of the samples `of` this chunk (at most as many as there are lanes), scaled, less `reference`.
+    /// Packs `panel` of some samples (at most as many as there are lanes), less `reference`.
     pub(crate) fn fill<S: Simd>(
         &mut self,
         simd: S,
         panel: &Panel,
-        chunk: Chunk<'_>,
+        stored: Stored<'_>,
         of: Range<usize>,
-        scale: f64,
         reference: &[T],
     ) {
-        simd.vectorize(Fill { packed: self, panel, chunk, of, scale, reference });
+        simd.vectorize(Fill { packed: self, panel, stored, of, reference });
     }
 
     #[inline(always)]
-    fn transpose<S: Simd, E: Copy>(
-        &mut self,
-        panel: &Panel,
-        x: &[E],
-        of: Range<usize>,
-        reference: &[T],
-        centre: impl Fn(E, T) -> T,
-    ) {
-        let (size, lanes, tile) = (reference.len(), self.lanes, T::TILE);
+    fn transpose<S: Simd>(&mut self, panel: &Panel, stored: Stored<'_>, of: Range<usize>, reference: &[T]) {
+        let (lanes, tile) = (self.lanes, T::TILE);
         let whole = of.len() / tile * tile;
-        let mut values = [[T::from_f64(0.0); MAX_TILE]; MAX_TILE];
+        let zero = T::from_f64(0.0);
+        // Stretches of as many samples as a tile has rows.
+        let mut values = [[zero; PACK_ELEMENTS]; MAX_TILE];
         let mut places = &panel.rows[..];
         for run in &panel.runs {
             for start in run.clone().step_by(PACK_ELEMENTS) {
                 let end = (start + PACK_ELEMENTS).min(run.end);
-                let tiles = start + (end - start) / tile * tile;
-                let (centres, rows) = (&reference[start..tiles], &places[..tiles - start]);
+                let (length, tiles) = (end - start, (end - start) / tile * tile);
+                let rows = &places[..length];
                 for n in (0..whole).step_by(tile) {
-                    let mut squares = [T::from_f64(0.0); MAX_TILE];
-                    let mut from = [&x[..0]; MAX_TILE];
                     for r in 0..tile {
-                        let first = (of.start + n + r) * size;
-                        from[r] = &x[first + start..first + tiles];
+                        stored.load(of.start + n + r, start..end, reference, &mut values[r]);
                     }
+                    let mut squares = [zero; MAX_TILE];
                     let out = &mut self.x[n..];
-                    for i in (0..tiles - start).step_by(tile) {
-                        let g = &centres[i..i + tile];
+                    let mut square = [[zero; MAX_TILE]; MAX_TILE];
+                    for i in (0..tiles).step_by(tile) {
                         for r in 0..tile {
-                            let (from, row) = (&from[r][i..i + tile], &mut values[r]);
-                            for c in 0..tile {
-                                row[c] = centre(from[c], g[c]);
-                            }
+                            square[r][..tile].copy_from_slice(&values[r][i..i + tile]);
                         }
-                        T::transpose::<S>(&values, out, lanes, &rows[i..i + tile], &mut squares);
+                        T::transpose::<S>(&square, out, lanes, &rows[i..i + tile], &mut squares);
                     }
-                    for (norm, square) in self.norms[n..n + tile].iter_mut().zip(&squares) {
-                        *norm += square.to_f64();
+                    for r in 0..tile {
+                        self.norms[n + r] += squares[r].to_f64();
+                        self.put(n + r, &values[r], tiles..length, rows);
                     }
                 }
-                // What does not fill a tile: the last samples, and the last elements of all samples. The squares are added
-                // in the same order and precision as in a tile, so that no sample depends on its place in the block.
-                for (n, sample) in of.clone().enumerate() {
-                    let first = sample * size;
-                    let mut pack = |i: usize| {
-                        let value = centre(x[first + i], reference[i]);
-                        self.x[places[i - start] as usize * lanes + n] = value;
-                        value
-                    };
-                    if n >= whole {
-                        let mut square = T::from_f64(0.0);
-                        for i in start..tiles {
-                            let value = pack(i);
-                            square += value * value;
-                        }
-                        self.norms[n] += square.to_f64();
+                // What does not fill a tile. The squares are added in the same order and precision as in a tile, so that no
+                // sample depends on its place in the block.
+                for n in whole..of.len() {
+                    let values = &mut values[0];
+                    stored.load(of.start + n, start..end, reference, values);
+                    let mut square = zero;
+                    for i in 0..tiles {
+                        self.x[rows[i] as usize * lanes + n] = values[i];
+                        square += values[i] * values[i];
                     }
-                    let mut square = 0.0;
-                    for i in tiles..end {
-                        let value = pack(i).to_f64();
-                        square += value * value;
-                    }
-                    self.norms[n] += square;
+                    self.norms[n] += square.to_f64();
+                    self.put(n, values, tiles..length, rows);
                 }
-                places = &places[end - start..];
+                places = &places[length..];
             }
         }
+    }
+
+    /// The last elements of a stretch of sample `n`, which fill no tile.
+    #[inline(always)]
+    fn put(&mut self, n: usize, values: &[T], of: Range<usize>, rows: &[u32]) {
+        let mut square = 0.0;
+        for i in of {
+            self.x[rows[i] as usize * self.lanes + n] = values[i];
+            square += values[i].to_f64() * values[i].to_f64();
+        }
+        self.norms[n] += square;
     }
 }
 
@@ -266,22 +256,15 @@ impl<T: Real> PackedWhole<T> {
         Self { lanes: packed.lanes, panel, packed }
     }
 
-    /// Packs samples `range` of the chunk, scaled, less `reference`.
-    pub(crate) fn fill<S: Simd>(
-        &mut self,
-        simd: S,
-        chunk: Chunk<'_>,
-        range: Range<usize>,
-        scale: f64,
-        reference: &[T],
-    ) {
+    /// Packs the samples of a block, less `reference`.
+    pub(crate) fn fill<S: Simd>(&mut self, simd: S, block: &Block<'_>, reference: &[T]) {
         self.packed.norms.fill(0.0);
-        self.packed.fill(simd, &self.panel, chunk, range, scale, reference);
+        self.packed.fill(simd, &self.panel, block.stored, block.samples.clone(), reference);
     }
 
-    /// Brings samples that will be packed next into cache.
-    pub(crate) fn fetch<'a>(&'a self, chunk: Chunk<'a>, of: Range<usize>) -> Fetch<'a> {
-        Fetch::new(chunk, self.panel.rows.len(), &self.panel, of)
+    /// Brings the samples that will be packed next into cache.
+    pub(crate) fn fetch<'a>(&'a self, block: &Block<'a>) -> Fetch<'a> {
+        block.fetch_next(&self.panel.runs)
     }
 
     /// `x[element][lane]`.
@@ -302,9 +285,8 @@ impl<T: Real> PackedWhole<T> {
 struct Fill<'a, T> {
     packed: &'a mut Packed<T>,
     panel: &'a Panel,
-    chunk: Chunk<'a>,
+    stored: Stored<'a>,
     of: Range<usize>,
-    scale: f64,
     reference: &'a [T],
 }
 
@@ -313,112 +295,33 @@ impl<T: Real> WithSimd for Fill<'_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
-        let Self { packed, panel, chunk, of, scale, reference } = self;
+        let Self { packed, panel, stored, of, reference } = self;
         if of.len() < packed.lanes {
             packed.x.fill(T::from_f64(0.0));
         }
-        let scale = T::from_f64(scale);
-        let centre = |x: T, g: T| x * scale - g;
-        match chunk {
-            Chunk::U8(x) => {
-                packed.transpose::<S, _>(panel, x, of, reference, |x, g| centre(T::from_f64(f64::from(x)), g))
-            }
-            Chunk::F32(x) => {
-                packed.transpose::<S, _>(panel, x, of, reference, |x, g| centre(T::from_f64(f64::from(x)), g))
-            }
-            Chunk::F64(x) => {
-                packed.transpose::<S, _>(panel, x, of, reference, |x, g| centre(T::from_f64(x), g))
-            }
-        }
+        packed.transpose::<S>(panel, stored, of, reference);
     }
-}
-
-/// Brings samples that will be needed next into cache, a few lines at a time: while a block is contracted nothing else is
-/// read, and otherwise reading them would have to wait for every line.
-pub(crate) struct Fetch<'a> {
-    bytes: &'a [u8],
-    /// Bytes per element and per sample.
-    element: usize,
-    sample: usize,
-    of: Range<usize>,
-    runs: &'a [Range<usize>],
-    /// The next line: which sample, which run, how far into it.
-    at: (usize, usize, usize),
-}
-
-/// What the processor moves at a time.
-const LINE: usize = 64;
-
-impl<'a> Fetch<'a> {
-    /// The part of the samples `of` a chunk that belongs to `panel`.
-    pub(crate) fn new(chunk: Chunk<'a>, sample_len: usize, panel: &'a Panel, of: Range<usize>) -> Self {
-        let element = chunk.element().size();
-        let at = (of.start, 0, 0);
-        Self { bytes: chunk.bytes(), element, sample: sample_len * element, of, runs: &panel.runs, at }
-    }
-
-    /// The number of lines there are.
-    pub(crate) fn lines(&self) -> usize {
-        let lines: usize = self.runs.iter().map(|r| (r.len() * self.element).div_ceil(LINE)).sum();
-        lines * self.of.len()
-    }
-
-    /// Asks for the next lines.
-    #[inline(always)]
-    pub(crate) fn advance(&mut self, lines: usize) {
-        let (mut n, mut run, mut offset) = self.at;
-        let mut left = lines;
-        while left > 0 && n < self.of.end {
-            let (start, length) = (self.runs[run].start * self.element, self.runs[run].len() * self.element);
-            let from = n * self.sample + start + offset;
-            let bytes = &self.bytes[from..from + (length - offset).min(left * LINE)];
-            for line in bytes.chunks(LINE) {
-                prefetch(&line[0]);
-            }
-            left -= bytes.len().div_ceil(LINE);
-            offset += bytes.len();
-            if offset == length {
-                (run, offset) = (run + 1, 0);
-                if run == self.runs.len() {
-                    (n, run) = (n + 1, 0);
-                }
-            }
-        }
-        self.at = (n, run, offset);
-    }
-}
-
-/// Asks for the line this byte is in.
-#[inline(always)]
-fn prefetch(byte: &u8) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-        // SAFETY: a prefetch is a hint: it reads nothing, writes nothing and cannot fault, and the address is that of
-        // a live byte.
-        #[allow(unsafe_code)]
-        unsafe {
-            _mm_prefetch::<_MM_HINT_T1>(std::ptr::from_ref(byte).cast());
-        }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = byte;
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::simd::Instructions;
     use super::*;
-    use crate::pass::simd::Path;
+    use crate::data::{Chunk, Samples};
 
-    struct Norms<'a>(&'a [f32], usize, &'a mut PackedWhole<f32>);
+    struct Norms<'a>(&'a Samples<'a>, Range<usize>, &'a [f32], &'a mut PackedWhole<f32>);
 
     impl WithSimd for Norms<'_> {
         type Output = Vec<f64>;
 
         fn with_simd<S: Simd>(self, simd: S) -> Vec<f64> {
-            let Norms(x, size, packed) = self;
-            packed.fill(simd, Chunk::F32(x), 0..x.len() / size, 0.7, &vec![0.1; size]);
-            packed.norms()[..x.len() / size].to_vec()
+            let Norms(samples, range, x, packed) = self;
+            let count = range.len();
+            let size = samples.sample_len();
+            let chunk = Chunk::F32(&x[range.start * size..range.end * size]);
+            let stored = Stored::new(samples, range, chunk);
+            stored.blocks(count).for_each(|block| packed.fill(simd, &block, &vec![0.1; size]));
+            packed.norms()[..count].to_vec()
         }
     }
 
@@ -426,13 +329,14 @@ mod tests {
     fn a_norm_does_not_depend_on_the_place_in_the_block() {
         let size = 133;
         let x: Vec<f32> = (0..32 * size).map(|i| (i as f32 * 0.618).fract()).collect();
-        for path in Path::available() {
+        let samples = Samples::from_slice(&[size], &x).unwrap().scaled(0.7).unwrap();
+        for on in Instructions::available().into_iter().filter(|&on| on != Instructions::Portable) {
             let packed = &mut PackedWhole::new(size);
-            let all = path.run(Norms(&x, size, packed));
+            let all = on.run::<f32, _>(Norms(&samples, 0..32, &x, packed));
             for n in 0..32 {
                 // Alone it fills no tile.
-                let alone = path.run(Norms(&x[n * size..(n + 1) * size], size, packed));
-                assert_eq!(alone, all[n..n + 1], "{path:?}, sample {n}");
+                let alone = on.run::<f32, _>(Norms(&samples, n..n + 1, &x, packed));
+                assert_eq!(alone, all[n..n + 1], "{on}, sample {n}");
             }
         }
     }

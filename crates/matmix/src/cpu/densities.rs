@@ -8,18 +8,22 @@ use crate::model::not_negative;
 /// that lie far apart compared with their spread.
 const CANCELLED: f64 = 1e-3;
 
-/// Densities of the samples of a block, one per lane, under the components that were evaluated, one per slot.
+/// Densities of the samples of a block under the components that were evaluated, one per slot.
 pub(crate) struct Densities {
-    pub(crate) lanes: usize,
-    /// ‖X − M‖², `[slot][lane]`.
+    /// How many samples a block has room for.
+    pub(crate) samples: usize,
+    /// ‖X − M‖², `[slot][sample]`.
     pub(crate) squared_distance: Vec<f64>,
-    /// ln p(X|k), `[slot][lane]`.
+    /// The Mahalanobis distance δ, `[slot][sample]`.
+    pub(crate) mahalanobis: Vec<f64>,
+    /// ln p(X|k), `[slot][sample]`.
     pub(crate) log_density: Vec<f64>,
 }
 
 impl Densities {
-    pub(crate) fn new(slots: usize, lanes: usize) -> Self {
-        Self { lanes, squared_distance: vec![0.0; slots * lanes], log_density: vec![0.0; slots * lanes] }
+    pub(crate) fn new(slots: usize, samples: usize) -> Self {
+        let zeros = || vec![0.0; slots * samples];
+        Self { samples, squared_distance: zeros(), mahalanobis: zeros(), log_density: zeros() }
     }
 
     /// Evaluates one density from ‖X − G‖², ⟨X − G, M − G⟩ and Σ Y²/(s + σ²); `directly` computes ‖X − M‖² where it
@@ -27,7 +31,7 @@ impl Densities {
     #[inline(always)]
     pub(crate) fn set<T>(
         &mut self,
-        (slot, lane): (usize, usize),
+        (slot, sample): (usize, usize),
         component: &PlannedComponent<T>,
         (norm, inner): (f64, f64),
         explained: f64,
@@ -38,32 +42,34 @@ impl Densities {
         if distance < CANCELLED * squares {
             distance = directly();
         }
-        let at = slot * self.lanes + lane;
+        let at = slot * self.samples + sample;
+        let delta = component.density.mahalanobis(distance, explained);
         self.squared_distance[at] = distance;
-        self.log_density[at] = component.density.log_density(distance, explained);
+        self.mahalanobis[at] = delta;
+        self.log_density[at] = component.density.log_density(delta);
     }
 
     /// ‖X − X̂‖², from what the core takes off ‖X − M‖².
     #[inline(always)]
-    pub(crate) fn squared_error(&self, (slot, lane): (usize, usize), explained: f64) -> f64 {
-        not_negative(self.squared_distance[slot * self.lanes + lane] - explained)
+    pub(crate) fn squared_error(&self, (slot, sample): (usize, usize), explained: f64) -> f64 {
+        not_negative(self.squared_distance[slot * self.samples + sample] - explained)
     }
 
-    /// Fills the responsibilities of one lane, those below e^`cutoff` with zero; returns the slot of the most probable
+    /// Fills the responsibilities of one sample, those below e^`cutoff` with zero; returns the slot of the most probable
     /// component and ln p(X).
     #[inline(always)]
     pub(crate) fn responsibilities<T: Real>(
         &self,
         plan: &Plan<T>,
         components: &[usize],
-        lane: usize,
+        sample: usize,
         cutoff: f64,
         gamma: &mut [f64],
     ) -> (usize, f64) {
         let gamma = &mut gamma[..components.len()];
         let (mut best, mut largest) = (0, f64::NEG_INFINITY);
         for (slot, (&k, gamma)) in components.iter().zip(gamma.iter_mut()).enumerate() {
-            let joint = plan.components[k].log_weight + self.log_density[slot * self.lanes + lane];
+            let joint = plan.components[k].log_weight + self.log_density[slot * self.samples + sample];
             *gamma = joint;
             if joint > largest {
                 (best, largest) = (slot, joint);
@@ -82,12 +88,12 @@ impl Densities {
         (best, largest + sum.ln())
     }
 
-    /// The largest ln π_k p(X|k) of one lane.
+    /// The largest ln π_k p(X|k) of one sample.
     #[inline(always)]
-    pub(crate) fn largest<T: Real>(&self, plan: &Plan<T>, components: &[usize], lane: usize) -> f64 {
+    pub(crate) fn largest<T: Real>(&self, plan: &Plan<T>, components: &[usize], sample: usize) -> f64 {
         let mut largest = f64::NEG_INFINITY;
         for (slot, &k) in components.iter().enumerate() {
-            let joint = plan.components[k].log_weight + self.log_density[slot * self.lanes + lane];
+            let joint = plan.components[k].log_weight + self.log_density[slot * self.samples + sample];
             // NaN stays, so that everything is looked at.
             largest = if joint <= largest { largest } else { joint };
         }

@@ -1,18 +1,32 @@
-//! How far a pass has come: counted by those who run it, looked at by whoever wants to know.
+//! How far a pass has come: counted by those who run it, looked at, and ended, by whoever wants to.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::error::{Error, Result};
 
 /// Counts the samples of the pass under way. One that is attached to [`Samples`](crate::Samples) may be read at any time, from any
-/// thread.
+/// thread, and may end the pass.
+///
+/// ```
+/// use std::sync::Arc;
+/// use matmix::{Meter, Samples};
+///
+/// let meter = Arc::new(Meter::new());
+/// let samples = Samples::from_vec(&[2], vec![0.0; 20])?.with_meter(meter.clone());
+/// assert_eq!(meter.read().passes, 0);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct Meter {
     passes: AtomicU64,
     done: AtomicU64,
     total: AtomicU64,
+    stopped: AtomicBool,
 }
 
 /// What a [`Meter`] says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Reading {
     /// How many passes have been begun.
     pub passes: u64,
@@ -29,15 +43,21 @@ impl Meter {
     }
 
     /// Begins a pass over so many samples.
-    pub fn begin(&self, total: usize) {
+    pub(crate) fn begin(&self, total: usize) {
         self.done.store(0, Ordering::Relaxed);
         self.total.store(total as u64, Ordering::Relaxed);
         self.passes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// So many more samples are done.
-    pub fn add(&self, samples: usize) {
+    /// So many more samples are done; [`Error::Stopped`] if the pass is to end here.
+    pub(crate) fn add(&self, samples: usize) -> Result<()> {
         self.done.fetch_add(samples as u64, Ordering::Relaxed);
+        if self.stopped.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) }
+    }
+
+    /// Ends the pass under way, and all that come after it, between two chunks, with [`Error::Stopped`].
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
     }
 
     /// Where the pass stands.

@@ -1,66 +1,10 @@
 //! A model made ready for the blocks of one pass: rounded to the working precision, centred on a reference.
 
-use rayon::prelude::*;
-
-use super::pack::Panel;
+use super::samples_abreast::Panel;
 use super::simd::Real;
-use crate::data::Element;
 use crate::linalg::mode_contraction;
 use crate::model::{Component, Density, Mixture};
-
-/// The precision the samples are contracted in. Parameters, sums and the M-step are always double.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Precision {
-    /// Single for `u8` and `f32` data unless the model's noise is so small that rounding would show; double
-    /// for `f64` data.
-    #[default]
-    Auto,
-    /// Single, whatever the data and the model.
-    Single,
-    /// Double, whatever the data.
-    Double,
-}
-
-/// Above this ratio of total variance to noise, the differences of a density in single precision are mostly
-/// rounding: ½ · ε · 100 · P is about 3e-6 nats per element.
-const SINGLE_LIMIT: f64 = 100.0;
-
-impl Precision {
-    /// Whether a pass with this model over elements of this type runs in double precision. A function of
-    /// the model and the element type alone, so that a resumed fit takes the same turns.
-    pub(crate) fn is_double(self, element: Element, model: &Mixture) -> bool {
-        match self {
-            Precision::Double => true,
-            Precision::Single => false,
-            Precision::Auto if element == Element::F64 => true,
-            Precision::Auto => {
-                let reference = reference(model);
-                let size = model.sample_len() as f64;
-                let (mut total, mut noise) = (0.0f64, f64::INFINITY);
-                for (weight, component) in model.weights().iter().zip(model.components()) {
-                    let offset: f64 =
-                        component.mean().iter().zip(&reference).map(|(m, g)| (m - g) * (m - g)).sum();
-                    total += weight * (component.total_variance() + offset);
-                    noise = noise.min(component.noise_variance());
-                }
-                let per_element = total / size;
-                !(1e-20..=1e20).contains(&per_element) || per_element > SINGLE_LIMIT * noise
-            }
-        }
-    }
-}
-
-/// Σ_k π_k M_k: subtracted from every sample before anything else, so that single precision is spent on what
-/// differs between samples. With one component it is the mean itself.
-fn reference(model: &Mixture) -> Vec<f64> {
-    let mut reference = vec![0.0; model.sample_len()];
-    for (weight, component) in model.weights().iter().zip(model.components()) {
-        for (g, m) in reference.iter_mut().zip(component.mean()) {
-            *g += weight * m;
-        }
-    }
-    reference
-}
+use crate::parallel;
 
 /// One step of a contraction: which mode, between what.
 #[derive(Debug, Clone, Copy)]
@@ -152,7 +96,7 @@ pub(crate) struct PlannedComponent<T> {
 
 impl<T: Real> Plan<T> {
     pub(crate) fn new(model: &Mixture, mode: usize) -> Self {
-        Self::around(model, mode, &reference(model))
+        Self::around(model, mode, &model.overall_mean())
     }
 
     /// The same with another reference.
@@ -161,14 +105,11 @@ impl<T: Real> Plan<T> {
         let steps = steps(model.shape(), model.rank(), mode);
         let first = steps[0];
         let panels = Panel::all(&first);
-        let components = model
-            .weights()
-            .par_iter()
-            .zip(model.components())
-            .map(|(&weight, component)| {
-                plan_component(model.shape(), component, weight, mode, &first, &panels, &reference)
-            })
-            .collect();
+        let operations = model.n_components() * model.sample_len() * first.cols;
+        let components = parallel::map_if_large(model.n_components(), operations, |k| {
+            let (component, weight) = (&model.components()[k], model.weights()[k]);
+            plan_component(model.shape(), component, weight, mode, &first, &panels, &reference)
+        });
         Self {
             sample_len: model.sample_len(),
             core_len: model.core_len(),

@@ -13,9 +13,10 @@ use std::ops::Range;
 use pulp::{Simd, WithSimd};
 
 use super::super::contract::has_room_for_pairs;
-use super::super::pack::Fetch;
+use super::super::load::Fetch;
 use super::super::plan::Step;
 use super::super::simd::Real;
+use super::super::tiles::{evenly, greedily, tile};
 
 /// Vectors of lanes per tile of the first step.
 const TILE_VECTORS: usize = 3;
@@ -83,22 +84,18 @@ impl<T: Real> WithSimd for First<'_, '_, T> {
             if wanted.is_empty() {
                 continue;
             }
+            let Range { start, end } = vectors::<T, S>(&wanted);
             for piece in 0..pieces {
                 let along = self.step.n * piece / pieces..self.step.n * (piece + 1) / pieces;
-                let Range { start: mut v, end } = vectors::<T, S>(&wanted);
-                let tiles = (end - v).div_ceil(TILE_VECTORS);
-                for t in 0..tiles {
-                    let width = (end - v).div_ceil(tiles - t);
-                    let part = Part { v, group: vectors::<T, S>(&group), along: along.clone() };
-                    match (width, piece) {
-                        (1, 0) => self.all_rows::<S, 1, true>(simd, &part),
-                        (2, 0) => self.all_rows::<S, 2, true>(simd, &part),
-                        (_, 0) => self.all_rows::<S, TILE_VECTORS, true>(simd, &part),
-                        (1, _) => self.all_rows::<S, 1, false>(simd, &part),
-                        (2, _) => self.all_rows::<S, 2, false>(simd, &part),
-                        _ => self.all_rows::<S, TILE_VECTORS, false>(simd, &part),
-                    }
-                    v += width;
+                for (v, width) in evenly(end - start, TILE_VECTORS) {
+                    let part = Part {
+                        v: start + v,
+                        width,
+                        group: vectors::<T, S>(&group),
+                        along: along.clone(),
+                        first: piece == 0,
+                    };
+                    self.all_rows(simd, &part);
                 }
             }
         }
@@ -107,47 +104,36 @@ impl<T: Real> WithSimd for First<'_, '_, T> {
 
 /// Which lanes of a contraction, and which part of the mode.
 struct Part {
-    /// The first vector of lanes.
+    /// The first vector of lanes, and how many.
     v: usize,
+    width: usize,
     /// The vectors whose loadings lie together.
     group: Range<usize>,
     along: Range<usize>,
+    /// Whether it is the first part of the mode: the others go on from what is there.
+    first: bool,
 }
 
 impl<T: Real> First<'_, '_, T> {
-    /// V vectors of lanes, of the first piece or a later one: a choice inside the tile would cost it registers.
     #[inline(always)]
-    fn all_rows<S: Simd, const V: usize, const FIRST: bool>(&mut self, simd: S, part: &Part) {
+    fn all_rows<S: Simd>(&mut self, simd: S, part: &Part) {
         let Step { before, n, after, .. } = self.step;
         let rows = before * after;
+        let sizes = if has_room_for_pairs::<S>() { [TILE_ROWS, 4] } else { [4, 4] };
         if after == 1 {
             // Rows follow one another, from sample to sample.
-            let end = self.samples.end * rows;
-            let mut row = self.samples.start * rows;
-            while row < end {
-                row += match end - row {
-                    TILE_ROWS.. if has_room_for_pairs::<S>() => {
-                        self.along::<S, TILE_ROWS, V, FIRST>(simd, row, part)
-                    }
-                    4.. => self.along::<S, 4, V, FIRST>(simd, row, part),
-                    _ => self.along::<S, 1, V, FIRST>(simd, row, part),
-                };
+            let first = self.samples.start * rows;
+            for (row, height) in greedily(self.samples.len() * rows, sizes) {
+                tile!(height, [8 4 1] x part.width, [1 2 3], self.along(simd, first + row, part));
             }
             return;
         }
         for sample in self.samples.clone() {
             for o in 0..before {
-                let mut m = 0;
-                while m < after {
+                for (m, height) in greedily(after, sizes) {
                     let at = sample * self.stride + o * n * after + m;
                     let to = (sample * rows + o * after + m, o * after + m);
-                    m += match after - m {
-                        TILE_ROWS.. if has_room_for_pairs::<S>() => {
-                            self.across::<S, TILE_ROWS, V, FIRST>(simd, at, to, part)
-                        }
-                        4.. => self.across::<S, 4, V, FIRST>(simd, at, to, part),
-                        _ => self.across::<S, 1, V, FIRST>(simd, at, to, part),
-                    };
+                    tile!(height, [8 4 1] x part.width, [1 2 3], self.across(simd, at, to, part));
                 }
             }
         }
@@ -155,12 +141,7 @@ impl<T: Real> First<'_, '_, T> {
 
     /// M rows whose numbers lie next to each other; `first` counts the rows of all samples.
     #[inline(always)]
-    fn along<S: Simd, const M: usize, const V: usize, const FIRST: bool>(
-        &mut self,
-        simd: S,
-        first: usize,
-        part: &Part,
-    ) -> usize {
+    fn along<const M: usize, const V: usize, S: Simd>(&mut self, simd: S, first: usize, part: &Part) {
         let (n, rows, length) = (self.step.n, self.step.before, part.along.len());
         let mut starts = [0; M];
         let mut places = [0; M];
@@ -168,7 +149,7 @@ impl<T: Real> First<'_, '_, T> {
             starts[m] = (first + m) % rows;
             places[m] = (first + m) / rows * self.stride + starts[m] * n + part.along.start;
         }
-        let mut sum = self.begin::<S, M, V, FIRST>(simd, starts, first, part);
+        let mut sum = self.begin::<M, V, S>(simd, starts, first, part);
         let (u, stride) = self.loading::<S>(part);
         let data = self.x;
         let mut x = [&data[..length]; M];
@@ -184,25 +165,24 @@ impl<T: Real> First<'_, '_, T> {
                 }
             }
         }
-        self.end::<S, M, V>(&sum, first, part.v);
-        M
+        self.end::<M, V, S>(&sum, first, part.v);
     }
 
     /// M rows of which the same numbers lie next to each other, from `at` on; where they go, and where their start is.
     #[inline(always)]
-    fn across<S: Simd, const M: usize, const V: usize, const FIRST: bool>(
+    fn across<const M: usize, const V: usize, S: Simd>(
         &mut self,
         simd: S,
         at: usize,
         (to, start): (usize, usize),
         part: &Part,
-    ) -> usize {
+    ) {
         let after = self.step.after;
         let mut starts = [start; M];
         for m in 0..M {
             starts[m] += m;
         }
-        let mut sum = self.begin::<S, M, V, FIRST>(simd, starts, to, part);
+        let mut sum = self.begin::<M, V, S>(simd, starts, to, part);
         let (u, stride) = self.loading::<S>(part);
         let x = &self.x[at + part.along.start * after..at + (part.along.end - 1) * after + M];
         for i in 0..part.along.len() {
@@ -214,8 +194,7 @@ impl<T: Real> First<'_, '_, T> {
                 }
             }
         }
-        self.end::<S, M, V>(&sum, to, part.v);
-        M
+        self.end::<M, V, S>(&sum, to, part.v);
     }
 
     /// The loadings from the first vector and row of a part on, and how far it is to the next row.
@@ -228,7 +207,7 @@ impl<T: Real> First<'_, '_, T> {
 
     /// The sums of a tile: from their start, or from what is there already.
     #[inline(always)]
-    fn begin<S: Simd, const M: usize, const V: usize, const FIRST: bool>(
+    fn begin<const M: usize, const V: usize, S: Simd>(
         &mut self,
         simd: S,
         starts: [usize; M],
@@ -240,24 +219,18 @@ impl<T: Real> First<'_, '_, T> {
             fetch.advance(self.lines);
         }
         let mut sum = [[T::splat(simd, T::from_f64(0.0)); V]; M];
-        if FIRST {
-            let start = T::vectors::<S>(self.start);
-            for m in 0..M {
-                let at = starts[m] * vectors + part.v;
-                sum[m].copy_from_slice(&start[at..at + V]);
-            }
-        } else {
-            let out = T::vectors::<S>(self.out);
-            for m in 0..M {
-                let at = (first + m) * vectors + part.v;
-                sum[m].copy_from_slice(&out[at..at + V]);
-            }
+        // The choice is made before anything is in a register.
+        let from = T::vectors::<S>(if part.first { self.start } else { self.out });
+        for m in 0..M {
+            let row = if part.first { starts[m] } else { first + m };
+            let at = row * vectors + part.v;
+            sum[m].copy_from_slice(&from[at..at + V]);
         }
         sum
     }
 
     #[inline(always)]
-    fn end<S: Simd, const M: usize, const V: usize>(
+    fn end<const M: usize, const V: usize, S: Simd>(
         &mut self,
         sum: &[[T::Vector<S>; V]; M],
         first: usize,
@@ -294,36 +267,13 @@ impl<T: Real> WithSimd for Later<'_, T> {
     fn with_simd<S: Simd>(mut self, simd: S) {
         let Step { before, after, cols, .. } = self.step;
         let fibres = before * after;
-        let end = self.samples.end * fibres;
-        let tiles = cols.div_ceil(TILE);
+        let first = self.samples.start * fibres;
+        let sizes = if has_room_for_pairs::<S>() { [4, 2] } else { [2, 2] };
         for v in vectors::<T, S>(&self.units) {
-            let mut fibre = self.samples.start * fibres;
-            while fibre < end {
-                let together = match end - fibre {
-                    4.. if has_room_for_pairs::<S>() => 4,
-                    2.. => 2,
-                    _ => 1,
-                };
-                let mut j = 0;
-                for t in 0..tiles {
-                    let width = (cols - j).div_ceil(tiles - t);
-                    match (together, width) {
-                        (4, 1) => self.tile::<S, 4, 1>(simd, fibre, j, v),
-                        (4, 2) => self.tile::<S, 4, 2>(simd, fibre, j, v),
-                        (4, 3) => self.tile::<S, 4, 3>(simd, fibre, j, v),
-                        (4, _) => self.tile::<S, 4, 4>(simd, fibre, j, v),
-                        (2, 1) => self.tile::<S, 2, 1>(simd, fibre, j, v),
-                        (2, 2) => self.tile::<S, 2, 2>(simd, fibre, j, v),
-                        (2, 3) => self.tile::<S, 2, 3>(simd, fibre, j, v),
-                        (2, _) => self.tile::<S, 2, 4>(simd, fibre, j, v),
-                        (_, 1) => self.tile::<S, 1, 1>(simd, fibre, j, v),
-                        (_, 2) => self.tile::<S, 1, 2>(simd, fibre, j, v),
-                        (_, 3) => self.tile::<S, 1, 3>(simd, fibre, j, v),
-                        _ => self.tile::<S, 1, 4>(simd, fibre, j, v),
-                    }
-                    j += width;
+            for (fibre, together) in greedily(self.samples.len() * fibres, sizes) {
+                for (j, width) in evenly(cols, TILE) {
+                    tile!(together, [4 2 1] x width, [1 2 3 4], self.tile(simd, first + fibre, j, v));
                 }
-                fibre += together;
             }
         }
     }
@@ -332,7 +282,7 @@ impl<T: Real> WithSimd for Later<'_, T> {
 impl<T: Real> Later<'_, T> {
     /// F fibres, which count those of all samples, and J columns of one vector of lanes.
     #[inline(always)]
-    fn tile<S: Simd, const F: usize, const J: usize>(&mut self, simd: S, first: usize, j0: usize, v: usize) {
+    fn tile<const F: usize, const J: usize, S: Simd>(&mut self, simd: S, first: usize, j0: usize, v: usize) {
         let Step { before, n, after, cols, .. } = self.step;
         let vectors = count::<T, S>(self.width);
         let (z, u) = (T::vectors::<S>(self.z), T::vectors::<S>(self.loading));
@@ -379,7 +329,7 @@ pub(super) struct Dots<'a, T> {
     pub(super) components: &'a [usize],
     /// `[slot][sample]`, where a slot is a place among the components.
     pub(super) out: &'a mut [f64],
-    pub(super) lanes: usize,
+    pub(super) out_stride: usize,
 }
 
 impl<T: Real> WithSimd for Dots<'_, T> {
@@ -388,38 +338,18 @@ impl<T: Real> WithSimd for Dots<'_, T> {
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
         let together = if has_room_for_pairs::<S>() { 4 } else { 2 };
-        let slots = self.components.len();
-        let tiles = slots.div_ceil(TILE);
-        let mut sample = self.samples.start;
-        while sample < self.samples.end {
-            let height = if self.samples.end - sample >= together { together } else { 1 };
-            let mut slot = 0;
-            for t in 0..tiles {
-                let width = (slots - slot).div_ceil(tiles - t);
-                match (height, width) {
-                    (4, 1) => self.tile::<S, 4, 1>(simd, sample, slot),
-                    (4, 2) => self.tile::<S, 4, 2>(simd, sample, slot),
-                    (4, 3) => self.tile::<S, 4, 3>(simd, sample, slot),
-                    (4, _) => self.tile::<S, 4, 4>(simd, sample, slot),
-                    (2, 1) => self.tile::<S, 2, 1>(simd, sample, slot),
-                    (2, 2) => self.tile::<S, 2, 2>(simd, sample, slot),
-                    (2, 3) => self.tile::<S, 2, 3>(simd, sample, slot),
-                    (2, _) => self.tile::<S, 2, 4>(simd, sample, slot),
-                    (_, 1) => self.tile::<S, 1, 1>(simd, sample, slot),
-                    (_, 2) => self.tile::<S, 1, 2>(simd, sample, slot),
-                    (_, 3) => self.tile::<S, 1, 3>(simd, sample, slot),
-                    _ => self.tile::<S, 1, 4>(simd, sample, slot),
-                }
-                slot += width;
+        let first = self.samples.start;
+        for (sample, height) in greedily(self.samples.len(), [together]) {
+            for (slot, width) in evenly(self.components.len(), TILE) {
+                tile!(height, [4 2 1] x width, [1 2 3 4], self.tile(simd, first + sample, slot));
             }
-            sample += height;
         }
     }
 }
 
 impl<T: Real> Dots<'_, T> {
     #[inline(always)]
-    fn tile<S: Simd, const A: usize, const B: usize>(&mut self, simd: S, sample: usize, slot: usize) {
+    fn tile<const A: usize, const B: usize, S: Simd>(&mut self, simd: S, sample: usize, slot: usize) {
         let zero = T::splat(simd, T::from_f64(0.0));
         let (stride, run) = (count::<T, S>(self.stride), count::<T, S>(RUN));
         let (x, means) = (T::vectors::<S>(self.x), T::vectors::<S>(self.means));
@@ -446,7 +376,7 @@ impl<T: Real> Dots<'_, T> {
             }
             for s in 0..A {
                 for k in 0..B {
-                    self.out[(slot + k) * self.lanes + sample + s] += T::sum(simd, sum[s][k]).to_f64();
+                    self.out[(slot + k) * self.out_stride + sample + s] += T::sum(simd, sum[s][k]).to_f64();
                 }
             }
         }

@@ -1,0 +1,215 @@
+//! From elements as they are stored to numbers a kernel works on: the one place that writes element × scale − reference.
+
+use std::ops::Range;
+
+use super::simd::Real;
+use crate::data::{Chunk, Samples};
+
+/// Samples as they are stored, and what makes numbers of them.
+#[derive(Clone, Copy)]
+pub(crate) struct Stored<'a> {
+    chunk: Chunk<'a>,
+    pub(crate) sample_len: usize,
+    scale: f64,
+    weights: Option<&'a [f64]>,
+    /// The number of the first one in the whole set.
+    pub(crate) first: usize,
+    /// Its place in the chunk that these were taken from.
+    pub(crate) place: usize,
+}
+
+impl<'a> Stored<'a> {
+    /// Samples `range` of a set, which are in `chunk`.
+    pub(crate) fn new(samples: &'a Samples<'_>, range: Range<usize>, chunk: Chunk<'a>) -> Self {
+        Self {
+            chunk,
+            sample_len: samples.sample_len(),
+            scale: samples.scale(),
+            weights: samples.weights().map(|w| &w[range.clone()]),
+            first: range.start,
+            place: 0,
+        }
+    }
+
+    /// How many there are.
+    #[inline(always)]
+    pub(crate) fn count(&self) -> usize {
+        self.chunk.len() / self.sample_len
+    }
+
+    /// Sample `n` of these alone.
+    pub(crate) fn only(&self, n: usize) -> Self {
+        Self {
+            chunk: self.chunk.slice(n * self.sample_len..(n + 1) * self.sample_len),
+            weights: self.weights.map(|w| &w[n..n + 1]),
+            first: self.first + n,
+            place: self.place + n,
+            ..*self
+        }
+    }
+
+    /// The weight of sample `n` of these.
+    #[inline(always)]
+    pub(crate) fn weight(&self, n: usize) -> f64 {
+        self.weights.map_or(1.0, |w| w[n])
+    }
+
+    /// Whether there are weights.
+    pub(crate) fn is_weighted(&self) -> bool {
+        self.weights.is_some()
+    }
+
+    /// x − g of some elements of sample `n` of these, in the working precision; `reference` has one g per element of a sample.
+    #[inline(always)]
+    pub(crate) fn load<T: Real>(&self, n: usize, elements: Range<usize>, reference: &[T], out: &mut [T]) {
+        let scale = T::from_f64(self.scale);
+        let from = n * self.sample_len;
+        let (from, reference) = (from + elements.start..from + elements.end, &reference[elements]);
+        // Plain loops: an iterator's `for_each` may be compiled apart, without the wide instructions.
+        macro_rules! load {
+            ($x:expr) => {{
+                let x = &$x[from];
+                let out = &mut out[..x.len()];
+                for i in 0..x.len() {
+                    out[i] = T::from_f64(f64::from(x[i])) * scale - reference[i];
+                }
+            }};
+        }
+        match self.chunk {
+            Chunk::U8(x) => load!(x),
+            Chunk::F32(x) => load!(x),
+            Chunk::F64(x) => load!(x),
+        }
+    }
+
+    /// The samples in blocks of at most so many.
+    pub(crate) fn blocks(self, length: usize) -> impl Iterator<Item = Block<'a>> {
+        let total = self.count();
+        (0..total).step_by(length).map(move |first| {
+            let end = (first + length).min(total);
+            Block { stored: self, samples: first..end, next: end..(end + length).min(total) }
+        })
+    }
+}
+
+/// Some samples that are worked on together, and those that come next, which are fetched into cache on the way.
+#[derive(Clone)]
+pub(crate) struct Block<'a> {
+    pub(crate) stored: Stored<'a>,
+    pub(crate) samples: Range<usize>,
+    next: Range<usize>,
+}
+
+impl<'a> Block<'a> {
+    /// How many samples there are.
+    #[inline(always)]
+    pub(crate) fn count(&self) -> usize {
+        self.samples.len()
+    }
+
+    /// Brings these elements of its own samples into cache.
+    pub(crate) fn fetch_own(&self, elements: &'a [Range<usize>]) -> Fetch<'a> {
+        Fetch::new(self.stored, elements, self.samples.clone())
+    }
+
+    /// Brings these elements of the samples of the next block into cache.
+    pub(crate) fn fetch_next(&self, elements: &'a [Range<usize>]) -> Fetch<'a> {
+        Fetch::new(self.stored, elements, self.next.clone())
+    }
+}
+
+/// Brings samples that will be needed next into cache, a few lines at a time: while a block is contracted nothing else is
+/// read, and otherwise reading them would have to wait for every line.
+pub(crate) struct Fetch<'a> {
+    bytes: &'a [u8],
+    /// Bytes per element and per sample.
+    element: usize,
+    sample: usize,
+    of: Range<usize>,
+    /// Elements that lie next to each other in a sample.
+    runs: &'a [Range<usize>],
+    /// The next line: which sample, which run, how far into it.
+    at: (usize, usize, usize),
+}
+
+/// What the processor moves at a time.
+const LINE: usize = 64;
+
+impl<'a> Fetch<'a> {
+    fn new(stored: Stored<'a>, runs: &'a [Range<usize>], of: Range<usize>) -> Self {
+        let element = stored.chunk.element().size();
+        let at = (of.start, 0, 0);
+        Self { bytes: stored.chunk.bytes(), element, sample: stored.sample_len * element, of, runs, at }
+    }
+
+    /// The number of lines there are.
+    pub(crate) fn lines(&self) -> usize {
+        let lines: usize = self.runs.iter().map(|r| (r.len() * self.element).div_ceil(LINE)).sum();
+        lines * self.of.len()
+    }
+
+    /// Asks for the next lines.
+    #[inline(always)]
+    pub(crate) fn advance(&mut self, lines: usize) {
+        let (mut n, mut run, mut offset) = self.at;
+        let mut left = lines;
+        while left > 0 && n < self.of.end {
+            let (start, length) = (self.runs[run].start * self.element, self.runs[run].len() * self.element);
+            let from = n * self.sample + start + offset;
+            let bytes = &self.bytes[from..from + (length - offset).min(left * LINE)];
+            for line in bytes.chunks(LINE) {
+                prefetch(&line[0]);
+            }
+            left -= bytes.len().div_ceil(LINE);
+            offset += bytes.len();
+            if offset == length {
+                (run, offset) = (run + 1, 0);
+                if run == self.runs.len() {
+                    (n, run) = (n + 1, 0);
+                }
+            }
+        }
+        self.at = (n, run, offset);
+    }
+}
+
+/// Asks for the line this byte is in.
+#[inline(always)]
+fn prefetch(byte: &u8) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        // SAFETY: a prefetch is a hint: it reads nothing, writes nothing and cannot fault, and the address is that of
+        // a live byte.
+        #[allow(unsafe_code)]
+        unsafe {
+            _mm_prefetch::<_MM_HINT_T1>(std::ptr::from_ref(byte).cast());
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = byte;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_element_type_gives_the_same_numbers() {
+        let bytes: Vec<u8> = (0..60).map(|i| (i * 37 % 251) as u8).collect();
+        let (single, double): (Vec<f32>, Vec<f64>) =
+            bytes.iter().map(|&x| (f32::from(x), f64::from(x))).unzip();
+        let reference: Vec<f64> = (0..20).map(|i| f64::from(i) * 0.5).collect();
+        let expected: Vec<f64> = (3..11).map(|i| 0.25 * double[40 + i] - reference[i]).collect();
+        let samples = Samples::from_vec(&[4, 5], double.clone()).unwrap().scaled(0.25).unwrap();
+        for chunk in [Chunk::U8(&bytes), Chunk::F32(&single), Chunk::F64(&double)] {
+            let stored = Stored::new(&samples, 0..3, chunk);
+            assert_eq!((stored.count(), stored.only(2).count(), stored.only(2).first), (3, 1, 2));
+            for (n, stored) in [(2, stored), (0, stored.only(2))] {
+                let mut out = [0.0; 8];
+                stored.load(n, 3..11, &reference, &mut out);
+                assert_eq!(out[..], expected);
+            }
+        }
+    }
+}

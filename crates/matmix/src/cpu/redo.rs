@@ -1,0 +1,172 @@
+//! One rule for numbers that leave the range of single precision: the samples they belong to are done in double.
+//!
+//! A pass is written once, generic over the number type, and says which samples it had to leave out because what it made of
+//! them was not finite (or too small to have digits left). Those are looked at for NaN and infinity, done again in double and, if even
+//! that is not enough, named in an error.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use super::load::Stored;
+use super::simd::{Instructions, Real};
+use crate::data::{Chunk, Samples};
+use crate::error::{Error, Result};
+use crate::walk::{self, Job};
+
+/// What a pass does with samples, in either precision.
+pub(super) trait Work: Sync {
+    /// What it sums up.
+    type Sum: Send;
+    /// A model made ready, or whatever else is made once per pass.
+    type Setup<T: Real>: Sync + Send;
+    /// What a thread reuses.
+    type Scratch<T: Real>: Send;
+
+    fn setup<T: Real>(&self) -> Self::Setup<T>;
+
+    fn scratch<T: Real>(&self, setup: &Self::Setup<T>) -> Self::Scratch<T>;
+
+    fn zero(&self) -> Self::Sum;
+
+    /// Works through samples. Those that cannot be worked on in this precision are left out and pushed to `left_out`, by
+    /// their places among `stored`.
+    fn add<T: Real>(
+        &self,
+        on: Instructions,
+        setup: &Self::Setup<T>,
+        scratch: &mut Self::Scratch<T>,
+        stored: Stored<'_>,
+        sum: &mut Self::Sum,
+        left_out: &mut Vec<usize>,
+    );
+
+    /// Brings what is left in the scratch space to the sum.
+    fn finish<T: Real>(
+        &self,
+        _on: Instructions,
+        _setup: &Self::Setup<T>,
+        _scratch: &mut Self::Scratch<T>,
+        _sum: &mut Self::Sum,
+    ) {
+    }
+
+    fn merge(&self, sum: &mut Self::Sum, following: &Self::Sum);
+
+    /// The memory one sum takes, roughly.
+    fn sum_bytes(&self) -> usize;
+}
+
+/// The sum over all samples, in double precision or, as far as it goes, in single.
+pub(super) fn sum<W: Work>(samples: &Samples<'_>, on: Instructions, double: bool, work: &W) -> Result<W::Sum> {
+    walk::sum(samples, &Both::new(samples, on, double, work))
+}
+
+/// The same with the sum of every chunk handed to `take`, in order.
+pub(super) fn fold<W: Work>(
+    samples: &Samples<'_>,
+    on: Instructions,
+    double: bool,
+    work: &W,
+    take: impl FnMut(W::Sum) + Send,
+) -> Result<()> {
+    walk::fold(samples, &Both::new(samples, on, double, work), take)
+}
+
+struct Both<'a, W: Work> {
+    samples: &'a Samples<'a>,
+    on: Instructions,
+    work: &'a W,
+    single: Option<W::Setup<f32>>,
+    double: OnceLock<W::Setup<f64>>,
+}
+
+struct Scratches<W: Work> {
+    single: Option<W::Scratch<f32>>,
+    double: Option<W::Scratch<f64>>,
+    left_out: Vec<usize>,
+}
+
+impl<'a, W: Work> Both<'a, W> {
+    fn new(samples: &'a Samples<'a>, on: Instructions, double: bool, work: &'a W) -> Self {
+        // Plain code is compiled for double precision only: machines without vectors are rare, and kernels long.
+        let double = double || on == Instructions::Portable;
+        let single = (!double).then(|| work.setup());
+        Self { samples, on, work, single, double: OnceLock::new() }
+    }
+
+    fn setup(&self) -> &W::Setup<f64> {
+        self.double.get_or_init(|| self.work.setup())
+    }
+
+    fn in_double(
+        &self,
+        scratch: &mut Option<W::Scratch<f64>>,
+        stored: Stored<'_>,
+        sum: &mut W::Sum,
+        left_out: &mut Vec<usize>,
+    ) {
+        let setup = self.setup();
+        let scratch = scratch.get_or_insert_with(|| self.work.scratch(setup));
+        self.work.add(self.on, setup, scratch, stored, sum, left_out);
+    }
+}
+
+impl<W: Work> Job for Both<'_, W> {
+    type Scratch = Scratches<W>;
+    type Sum = W::Sum;
+
+    fn scratch(&self) -> Scratches<W> {
+        let single = self.single.as_ref().map(|setup| self.work.scratch(setup));
+        Scratches { single, double: None, left_out: Vec::new() }
+    }
+
+    fn zero(&self) -> W::Sum {
+        self.work.zero()
+    }
+
+    fn add(
+        &self,
+        scratch: &mut Scratches<W>,
+        range: Range<usize>,
+        chunk: Chunk<'_>,
+        sum: &mut W::Sum,
+    ) -> Result<()> {
+        let Scratches { single, double, left_out } = scratch;
+        let stored = Stored::new(self.samples, range, chunk);
+        left_out.clear();
+        match (&self.single, single) {
+            (Some(setup), Some(scratch)) => {
+                self.work.add(self.on, setup, scratch, stored, sum, left_out);
+            }
+            _ => self.in_double(double, stored, sum, left_out),
+        }
+        for n in std::mem::take(left_out) {
+            self.samples.check_finite(stored.first + n..stored.first + n + 1)?;
+            let mut once_more = Vec::new();
+            if self.single.is_some() {
+                self.in_double(double, stored.only(n), sum, &mut once_more);
+            }
+            if self.single.is_none() || !once_more.is_empty() {
+                return Err(Error::Overflow { sample: stored.first + n });
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&self, scratch: &mut Scratches<W>, sum: &mut W::Sum) {
+        if let (Some(setup), Some(scratch)) = (&self.single, &mut scratch.single) {
+            self.work.finish(self.on, setup, scratch, sum);
+        }
+        if let (Some(setup), Some(scratch)) = (self.double.get(), &mut scratch.double) {
+            self.work.finish(self.on, setup, scratch, sum);
+        }
+    }
+
+    fn merge(&self, sum: &mut W::Sum, following: &W::Sum) {
+        self.work.merge(sum, following);
+    }
+
+    fn sum_bytes(&self) -> usize {
+        self.work.sum_bytes()
+    }
+}

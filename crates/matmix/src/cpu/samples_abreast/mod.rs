@@ -1,0 +1,21 @@
+//! Blocks of samples side by side: one sample per lane of a vector.
+//!
+//! The arrangement for few components and for large samples. Contracting a mode is the same loop for every order and every
+//! mode, but samples have to be transposed into lanes first.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`block`] | a block of samples: contraction and densities |
+//! | [`pack`] | how samples become lanes, a panel at a time |
+//! | [`transpose`] | small square transposes in registers |
+//! | [`products`] | the sums of a pass that updates one mode |
+
+mod block;
+mod pack;
+mod products;
+mod transpose;
+
+pub(super) use block::SampleBlock;
+pub(super) use pack::{PACKING, PackedWhole, Panel, lanes};
+pub(super) use products::SampleProducts;
+pub(super) use transpose::Transpose;

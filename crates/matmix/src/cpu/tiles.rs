@@ -1,0 +1,98 @@
+//! The sizes of a tile as constants: a kernel that is compiled for a size keeps its sums in registers.
+
+/// Calls `this.tile::<ROWS, COLUMNS, _>(…)` with the sizes that were counted, each one of those listed.
+macro_rules! tile {
+    ($rows:expr, [$($r:literal)+] x $columns:expr, $c:tt, $this:ident . $tile:ident $args:tt) => {
+        match $rows {
+            $( $r => tile!(@ $r, $columns, $c, $this.$tile $args), )+
+            _ => unreachable!("tiles are cut to the sizes there are kernels for"),
+        }
+    };
+    (@ $r:literal, $columns:expr, [$($c:literal)+], $this:ident . $tile:ident $args:tt) => {
+        match $columns {
+            $( $c => $this.$tile::<$r, $c, _> $args, )+
+            _ => unreachable!("tiles are cut to the sizes there are kernels for"),
+        }
+    };
+}
+
+pub(super) use tile;
+
+/// `total` shared out evenly over as few pieces of at most `most` as will do: 5 are 3 + 2, not 4 + 1. Each is (first, length).
+///
+/// An iterator and no closure: what a closure does may be compiled apart, without the wide instructions.
+#[inline(always)]
+pub(super) fn evenly(total: usize, most: usize) -> Evenly {
+    Evenly { first: 0, total, pieces: total.div_ceil(most) }
+}
+
+/// See [`evenly`].
+pub(super) struct Evenly {
+    first: usize,
+    total: usize,
+    /// How many are left.
+    pieces: usize,
+}
+
+impl Iterator for Evenly {
+    type Item = (usize, usize);
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<(usize, usize)> {
+        if self.pieces == 0 {
+            return None;
+        }
+        let (first, length) = (self.first, (self.total - self.first).div_ceil(self.pieces));
+        self.first += length;
+        self.pieces -= 1;
+        Some((first, length))
+    }
+}
+
+/// `total` cut into pieces of the first of these sizes that still fits, or of one. Each is (first, length).
+#[inline(always)]
+pub(super) fn greedily<const N: usize>(total: usize, sizes: [usize; N]) -> Greedily<N> {
+    Greedily { first: 0, total, sizes }
+}
+
+/// See [`greedily`].
+pub(super) struct Greedily<const N: usize> {
+    first: usize,
+    total: usize,
+    sizes: [usize; N],
+}
+
+impl<const N: usize> Iterator for Greedily<N> {
+    type Item = (usize, usize);
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<(usize, usize)> {
+        let left = self.total - self.first;
+        if left == 0 {
+            return None;
+        }
+        let mut length = 1;
+        for size in self.sizes {
+            if left >= size {
+                length = size;
+                break;
+            }
+        }
+        let first = self.first;
+        self.first += length;
+        Some((first, length))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_cover_all_and_have_sizes_there_are_kernels_for() {
+        assert_eq!(evenly(5, 4).collect::<Vec<_>>(), [(0, 3), (3, 2)]);
+        assert_eq!(evenly(8, 4).collect::<Vec<_>>(), [(0, 4), (4, 4)]);
+        assert_eq!(evenly(0, 4).count(), 0);
+        assert_eq!(greedily(11, [8, 2]).collect::<Vec<_>>(), [(0, 8), (8, 2), (10, 1)]);
+    }
+}

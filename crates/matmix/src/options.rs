@@ -1,0 +1,43 @@
+//! Options once: every choice among a few has one name, which the program, Python, files and checkpoints use alike.
+
+/// An enumeration whose variants have names: `Display`, `FromStr`, serde and the list of all follow from them.
+macro_rules! choices {
+    (
+        $(#[$about:meta])*
+        pub enum $type:ident { $( $(#[$doc:meta])* $variant:ident = $name:literal, )+ }
+    ) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
+        #[non_exhaustive]
+        pub enum $type { $( $(#[$doc])* #[serde(rename = $name)] $variant, )+ }
+
+        impl $type {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// The name as it is typed and written.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),+ }
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+
+        impl std::str::FromStr for $type {
+            type Err = $crate::Error;
+
+            fn from_str(name: &str) -> $crate::Result<Self> {
+                Self::ALL.iter().copied().find(|choice| choice.name() == name).ok_or_else(|| {
+                    let expected = Self::ALL.iter().map(|choice| choice.name()).collect();
+                    $crate::Error::Choice { what: stringify!($type), name: name.into(), expected }
+                })
+            }
+        }
+    };
+}
+
+pub(crate) use choices;

@@ -1,0 +1,45 @@
+//! What computes: the seam behind which instruction sets, and other devices, are.
+
+use super::{
+    Answers, AskPass, DistancesPass, EmPass, EmSums, Engine, GroupSums, GroupsPass, MomentSums, MomentsPass,
+    ScatterPass, ScatterSums,
+};
+use crate::data::Samples;
+use crate::error::Result;
+
+/// Something that computes passes over samples which this process can read. The processor is one.
+///
+/// Samples are those of one part, numbered from 0; whoever asks has checked that the pass fits them.
+///
+/// # Errors
+/// All of them fail for samples that are not finite, or too large to be squared, and name the first one.
+pub trait Backend: std::fmt::Debug + Send + Sync {
+    /// What to call it.
+    fn name(&self) -> String;
+
+    /// The E-step and its sums.
+    fn em(&self, pass: &EmPass, samples: &Samples<'_>) -> Result<EmSums>;
+
+    /// Mean and variance; samples are hashed with their numbers, which begin at `first`.
+    fn moments(&self, pass: &MomentsPass, samples: &Samples<'_>, first: usize) -> Result<MomentSums>;
+
+    /// The scatters of modes.
+    fn scatter(&self, pass: &ScatterPass, samples: &Samples<'_>) -> Result<ScatterSums>;
+
+    /// The samples nearest to each of a few centres.
+    fn groups(&self, pass: &GroupsPass, samples: &Samples<'_>) -> Result<GroupSums>;
+
+    /// The distances of all samples to a few points.
+    fn distances(&self, pass: &DistancesPass, samples: &Samples<'_>) -> Result<Answers>;
+
+    /// What a model says about every sample, a chunk of them at a time and in order.
+    fn ask(
+        &self,
+        pass: &AskPass,
+        samples: &Samples<'_>,
+        each: &mut (dyn FnMut(Answers) + Send),
+    ) -> Result<()>;
+
+    /// An engine over samples of this process whose passes are computed here; a device may take the samples with it.
+    fn over<'a>(&'a self, samples: &'a Samples<'a>) -> Result<Box<dyn Engine + 'a>>;
+}
