@@ -1,108 +1,99 @@
-//! Cores of a `LowRank` and the way back, a block of samples at a time.
+//! Questions to a `LowRank`: cores and the way back, a block of samples at a time.
 
 use pulp::{Simd, WithSimd};
-use rayon::prelude::*;
 
 use super::aligned::Aligned;
-use super::chunks;
 use super::contract::{contract_mode, contract_steps};
-use super::pack::{PackedWhole, lanes};
+use super::load::Stored;
 use super::plan::{Step, cheapest_last, steps};
-use super::simd::{Path, Real};
-use crate::data::{Chunk, Element, Samples};
-use crate::error::{Error, Result};
+use super::redo::{self, Work, has_room_for};
+use super::samples_abreast::{PackedWhole, lanes};
+use super::simd::{Instructions, Real};
+use crate::data::{Element, Samples};
+use crate::error::Result;
 use crate::linalg::{Matrix, expand, project};
 use crate::model::LowRank;
+use crate::parallel;
+use crate::pass::{Answers, AskPass, Question};
 
-/// What is wanted of every sample.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
-    /// B, ρ numbers.
-    Cores,
-    /// X̂, P numbers.
-    Rebuilt,
-    /// ‖X − X̂‖², one number.
-    SquaredError,
-}
-
-/// Hands what is wanted of the samples to `each`, a chunk of samples at a time and in order.
-pub(crate) fn each_chunk(
+/// Answers the questions of a pass about all samples, a chunk at a time.
+pub(super) fn ask(
+    pass: &AskPass,
     model: &LowRank,
     samples: &Samples<'_>,
-    wanted: Wanted,
-    path: Path,
-    each: impl FnMut(Vec<f64>),
+    on: Instructions,
+    each: impl FnMut(Answers) + Send,
 ) -> Result<()> {
-    if samples.shape() != model.shape() {
-        let (expected, found) = (model.shape().to_vec(), samples.shape().to_vec());
-        return Err(Error::ShapeMismatch { expected, found });
-    }
-    if samples.element() == Element::F64 {
-        run::<f64>(model, samples, wanted, path, each)
-    } else {
-        run::<f32>(model, samples, wanted, path, each)
-    }
+    redo::fold(samples, on, samples.element() == Element::F64, &Ask { pass, model }, each)
 }
 
-fn run<T: Real>(
-    model: &LowRank,
-    samples: &Samples<'_>,
-    wanted: Wanted,
-    path: Path,
-    each: impl FnMut(Vec<f64>),
-) -> Result<()> {
-    let plan = CorePlan::<T>::new(model);
-    let size = model.sample_len();
-    let per_sample = match wanted {
-        Wanted::Cores => model.core_len(),
-        Wanted::Rebuilt => size,
-        Wanted::SquaredError => 1,
-    };
-    chunks::fold(
-        samples,
-        8 * per_sample * chunks::chunk_len(size),
-        || CoreBlock::new(&plan),
-        |block, range, chunk| {
-            let scale = samples.scale();
-            let mut out = Vec::with_capacity(per_sample * range.len());
-            let largest = path.run(Contract { plan: &plan, chunk, scale, wanted, block, out: &mut out });
-            // Single precision has room for these squares, and digits left below them.
-            let in_range = (1e-20..=1e20).contains(&(largest / size as f64));
-            if samples.element() != Element::F64 && !in_range {
-                let plan = CorePlan::<f64>::new(model);
-                let block = &mut CoreBlock::new(&plan);
-                out.clear();
-                path.run(Contract { plan: &plan, chunk, scale, wanted, block, out: &mut out });
-            }
-            if out.iter().any(|x| !x.is_finite()) {
-                samples.check_finite(range.clone())?;
-                return Err(Error::Overflow { sample: samples.largest(range)? });
-            }
-            Ok(out)
-        },
-        each,
-    )
+struct Ask<'a> {
+    pass: &'a AskPass,
+    model: &'a LowRank,
+}
+
+impl Work for Ask<'_> {
+    type Sum = Answers;
+    type Setup<T: Real> = CorePlan<T>;
+    type Scratch<T: Real> = CoreBlock<T>;
+
+    fn setup<T: Real>(&self) -> CorePlan<T> {
+        CorePlan::new(self.model)
+    }
+
+    fn scratch<T: Real>(&self, plan: &CorePlan<T>) -> CoreBlock<T> {
+        CoreBlock::new(plan)
+    }
+
+    fn zero(&self) -> Answers {
+        Answers { width: self.pass.width(), values: Vec::new() }
+    }
+
+    fn add<T: Real>(
+        &self,
+        on: Instructions,
+        plan: &CorePlan<T>,
+        block: &mut CoreBlock<T>,
+        stored: Stored<'_>,
+        sum: &mut Answers,
+        left_out: &mut Vec<usize>,
+    ) {
+        // A sample that is done again in double has its place already.
+        let end = (stored.place + stored.count()) * sum.width;
+        if sum.values.len() < end {
+            sum.values.resize(end, 0.0);
+        }
+        on.run::<T, _>(Contract { ask: self, plan, stored, block, sum, left_out });
+    }
+
+    fn merge(&self, sum: &mut Answers, following: &Answers) {
+        sum.values.extend_from_slice(&following.values);
+    }
+
+    fn sum_bytes(&self) -> usize {
+        // Of a chunk, about.
+        self.pass.width() * size_of::<f64>() * 1024
+    }
 }
 
 /// The samples that cores (N × ρ) stand for, N × P.
-pub(crate) fn rebuild(model: &LowRank, cores: &[f64], path: Path) -> Vec<f64> {
+pub(super) fn rebuild(model: &LowRank, cores: &[f64], on: Instructions) -> Vec<f64> {
     let plan = CorePlan::<f64>::new(model);
     let (size, rho) = (model.sample_len(), model.core_len());
     let lanes = lanes::<f64>();
     let mut out = vec![0.0; cores.len() / rho * size];
-    out.par_chunks_mut(lanes * size).zip(cores.par_chunks(lanes * rho)).for_each_init(
-        || CoreBlock::new(&plan),
-        |block, (out, cores)| {
-            block.cores.fill(0.0);
-            for (lane, core) in cores.chunks_exact(rho).enumerate() {
-                block.cores.iter_mut().skip(lane).step_by(lanes).zip(core).for_each(|(to, b)| *to = *b);
-            }
-            path.run(Expand { plan: &plan, block });
-            for (i, (row, m)) in block.rebuilt().chunks_exact(lanes).zip(&plan.origin).enumerate() {
-                out.iter_mut().skip(i).step_by(size).zip(row).for_each(|(to, x)| *to = x + m);
-            }
-        },
-    );
+    parallel::stretches(&mut out, lanes * size, |first, out| {
+        let mut block = CoreBlock::new(&plan);
+        let first = first / size;
+        let cores = &cores[first * rho..(first * rho + out.len() / size * rho)];
+        for (lane, core) in cores.chunks_exact(rho).enumerate() {
+            block.cores.iter_mut().skip(lane).step_by(lanes).zip(core).for_each(|(to, b)| *to = *b);
+        }
+        on.run::<f64, _>(Expand { plan: &plan, block: &mut block });
+        for (i, (row, m)) in block.rebuilt().chunks_exact(lanes).zip(&plan.origin).enumerate() {
+            out.iter_mut().skip(i).step_by(size).zip(row).for_each(|(to, x)| *to = x + m);
+        }
+    });
     out
 }
 
@@ -169,7 +160,7 @@ impl<T: Real> CoreBlock<T> {
     }
 
     /// X̂ − origin of every lane, after [`expand`](Self::expand).
-    fn rebuilt(&self) -> &[T] {
+    fn rebuilt(&self) -> &Aligned<T> {
         self.expanded.last().unwrap_or(&self.cores)
     }
 
@@ -210,70 +201,70 @@ impl<T: Real> WithSimd for Expand<'_, T> {
 }
 
 struct Contract<'a, T> {
+    ask: &'a Ask<'a>,
     plan: &'a CorePlan<T>,
-    chunk: Chunk<'a>,
-    scale: f64,
-    wanted: Wanted,
+    stored: Stored<'a>,
     block: &'a mut CoreBlock<T>,
-    out: &'a mut Vec<f64>,
+    sum: &'a mut Answers,
+    left_out: &'a mut Vec<usize>,
 }
 
 impl<T: Real> WithSimd for Contract<'_, T> {
-    /// The largest ‖X − G‖² of the chunk.
-    type Output = f64;
+    type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) -> f64 {
-        let Self { plan, chunk, scale, wanted, block, out } = self;
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { ask, plan, stored, block, sum, left_out } = self;
         let (size, lanes) = (plan.reference.len(), block.packed.lanes);
-        let count = chunk.len() / size;
-        let mut largest = 0.0f64;
-        for start in (0..count).step_by(lanes) {
-            let end = (start + lanes).min(count);
-            block.packed.fill(simd, chunk, start..end, scale, &plan.reference);
-            for &norm in &block.packed.norms()[..end - start] {
-                // NaN stays, so that the caller looks.
-                largest = if norm <= largest { largest } else { norm };
-            }
+        let only_cores = ask.pass.questions.iter().all(|&q| q == Question::Core);
+        for of in stored.blocks(lanes) {
+            block.packed.fill(simd, &of, &plan.reference);
             block.project(simd, plan);
-            if wanted != Wanted::Cores {
+            if !only_cores {
                 block.expand(simd, plan);
             }
-            let from = out.len();
-            match wanted {
-                Wanted::Cores => {
-                    let rho = plan.core_offset.len();
-                    out.resize(from + (end - start) * rho, 0.0);
-                    let rows = block.cores.chunks_exact(lanes).zip(&plan.core_offset).enumerate();
-                    for (j, (row, y0)) in rows {
-                        let to = out[from..].iter_mut().skip(j).step_by(rho);
-                        to.zip(row).for_each(|(to, y)| *to = y.to_f64() - y0);
-                    }
+            for (lane, n) in of.samples.clone().enumerate() {
+                if !has_room_for::<T>(block.packed.norms()[lane] / size as f64) {
+                    left_out.push(n);
+                    continue;
                 }
-                Wanted::Rebuilt => {
-                    out.resize(from + (end - start) * size, 0.0);
-                    let rows = block.rebuilt().chunks_exact(lanes).zip(&plan.origin).enumerate();
-                    for (i, (row, m)) in rows {
-                        let to = out[from..].iter_mut().skip(i).step_by(size);
-                        to.zip(row).for_each(|(to, x)| *to = x.to_f64() + m);
-                    }
+                let place = (stored.place + n) * sum.width;
+                block.answer(ask, plan, lane, &mut sum.values[place..place + sum.width]);
+            }
+        }
+    }
+}
+
+impl<T: Real> CoreBlock<T> {
+    /// The answers about the sample of a lane.
+    fn answer(&self, ask: &Ask<'_>, plan: &CorePlan<T>, lane: usize, row: &mut [f64]) {
+        let lanes = self.packed.lanes;
+        let of = |x: &Aligned<T>, i: usize| x[i * lanes + lane].to_f64();
+        let rebuilt = self.rebuilt();
+        let mut rest = row;
+        for question in &ask.pass.questions {
+            let (out, left) = rest.split_at_mut(question.width(&ask.pass.model));
+            rest = left;
+            match question {
+                Question::Core => {
+                    let offsets = plan.core_offset.iter().enumerate();
+                    out.iter_mut().zip(offsets).for_each(|(to, (j, y0))| *to = of(&self.cores, j) - y0);
                 }
-                Wanted::SquaredError => {
-                    // Difference by difference: ‖X − M‖² − ‖B‖² would leave rounding where the model is exact.
-                    out.resize(from + end - start, 0.0);
-                    let packed = block.packed.x().chunks_exact(lanes);
-                    let rebuilt = block.rebuilt().chunks_exact(lanes);
+                Question::Rebuilt => {
+                    let origin = plan.origin.iter().enumerate();
+                    out.iter_mut().zip(origin).for_each(|(to, (i, m))| *to = of(rebuilt, i) + m);
+                }
+                // Difference by difference: ‖X − M‖² − ‖B‖² would leave rounding where the model is exact.
+                _ => {
+                    let x = self.packed.x();
                     let offsets = plan.origin.iter().zip(&plan.reference).map(|(o, g)| o - g.to_f64());
-                    for ((x, y), offset) in packed.zip(rebuilt).zip(offsets) {
-                        for ((to, &x), &y) in out[from..].iter_mut().zip(x).zip(y) {
-                            let d = (x - y).to_f64() - offset;
-                            *to += d * d;
-                        }
-                    }
+                    let difference = |(i, offset): (usize, f64)| {
+                        (x[i * lanes + lane] - rebuilt[i * lanes + lane]).to_f64() - offset
+                    };
+                    out[0] = offsets.enumerate().map(difference).map(|d| d * d).sum();
                 }
             }
         }
-        largest
     }
 }
 
@@ -303,6 +294,13 @@ mod tests {
         LowRank::new(shape, (0..size).map(|i| far + number(i + 5)).collect(), loadings).unwrap()
     }
 
+    fn answers(model: &LowRank, samples: &Samples<'_>, question: Question, on: Instructions) -> Vec<f64> {
+        let mut found = Vec::new();
+        let pass = AskPass::one(model.clone().into(), question);
+        ask(&pass, model, samples, on, |x| found.extend(x.values)).unwrap();
+        found
+    }
+
     /// Cores, rebuilt samples and squared errors of one sample after the other, by the plain mode products.
     fn plain(model: &LowRank, samples: &Samples<'_>) -> [Vec<f64>; 3] {
         let mut out = [vec![], vec![], vec![]];
@@ -327,11 +325,10 @@ mod tests {
         let level = model.mean().iter().fold(spread, |m, x| m.max(x.abs()));
         let largest = expected[2].iter().copied().fold(spread * level, f64::max);
         let sizes = [level, level, largest];
-        for path in Path::available() {
-            for (i, wanted) in [Wanted::Cores, Wanted::Rebuilt, Wanted::SquaredError].into_iter().enumerate()
+        for path in Instructions::available() {
+            for (i, wanted) in [Question::Core, Question::Rebuilt, Question::SquaredError].into_iter().enumerate()
             {
-                let mut found = Vec::new();
-                each_chunk(model, &samples, wanted, path, |x| found.extend(x)).unwrap();
+                let found = answers(model, &samples, wanted, path);
                 assert_eq!(found.len(), expected[i].len());
                 for (x, y) in found.iter().zip(&expected[i]) {
                     assert!((x - y).abs() <= tolerance * sizes[i], "{path:?} {wanted:?}: {x} instead of {y}");
@@ -385,10 +382,8 @@ mod tests {
     fn what_can_be_rebuilt_has_no_error() {
         let model = model(&[8, 7], &[2, 3], 2.0);
         let cores: Vec<f64> = (0..100 * 6).map(|i| 50.0 * number(i)).collect();
-        let samples = Samples::from_vec(&[8, 7], rebuild(&model, &cores, Path::best())).unwrap();
-        let mut errors = Vec::new();
-        let each = |x: Vec<f64>| errors.extend(x);
-        each_chunk(&model, &samples, Wanted::SquaredError, Path::best(), each).unwrap();
+        let samples = Samples::from_vec(&[8, 7], rebuild(&model, &cores, Instructions::best())).unwrap();
+        let errors = answers(&model, &samples, Question::SquaredError, Instructions::best());
         assert!(errors.iter().all(|&e| e < 1e-24), "{errors:?}");
     }
 }

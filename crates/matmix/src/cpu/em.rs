@@ -1,457 +1,346 @@
-//! The EM pass: E-step and sums in one walk over the samples.
+//! The EM pass: the evaluator, and the sums.
 
 use pulp::{Simd, WithSimd};
 
 use super::aligned::Aligned;
-use super::block::{Block, Picked};
-use super::chunks;
-use super::coarse::{Bounds, Coarse, are_useful};
-use super::densities::Densities;
-use super::plan::{Plan, Precision};
-use super::products::Products;
-use super::simd::{Path, Real};
-use super::stack::{Stack, StackProducts, Stacked};
-use super::statistics::Statistics;
-use crate::data::{Chunk, Samples};
-use crate::error::{Error, Result};
-use crate::model::Mixture;
+use super::components_abreast::StackProducts;
+use super::evaluator::{Consumer, Evaluated, Evaluator, EvaluatorScratch, Found, Way};
+use super::joint::Joint;
+use super::load::Stored;
+use super::plan::{Plan, cheapest_last};
+use super::redo::{self, Work};
+use super::samples_abreast::{SampleBlock, SampleProducts};
+use super::simd::{Instructions, Real};
+use crate::data::Samples;
+use crate::error::Result;
+use crate::pass::{EmPass, EmSums, LoadingSums, Update};
 
 /// Responsibilities below this add nothing that double precision could hold.
 const NEGLIGIBLE: f64 = 1e-12;
 
-/// e^CUTOFF is far below what a double can add to 1, and exponentials are not free.
-const CUTOFF: f64 = -60.0;
-
-/// How a pass goes about its work; the results are the same up to rounding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// Whatever is fastest, without components that are hopeless for a sample.
-    Best,
-    /// The fastest way to evaluate all densities.
-    AllDensities,
-    /// All densities, samples side by side.
-    #[cfg(test)]
-    SamplesAbreast,
-    /// All densities, components side by side.
-    #[cfg(test)]
-    ComponentsAbreast,
-}
-
-/// One pass of `model` over all samples, with the sums that update `mode`.
-pub(crate) fn em_pass(
-    model: &Mixture,
-    samples: &Samples<'_>,
-    mode: usize,
-    precision: Precision,
-    path: Path,
-) -> Result<Statistics> {
-    em_pass_by(model, samples, mode, precision, path, Way::Best)
+/// One pass over all samples.
+pub(super) fn em(pass: &EmPass, samples: &Samples<'_>, on: Instructions) -> Result<EmSums> {
+    em_by(pass, samples, on, Way::Best(samples.len()))
 }
 
 /// The same in a given way.
-pub(crate) fn em_pass_by(
-    model: &Mixture,
-    samples: &Samples<'_>,
-    mode: usize,
-    precision: Precision,
-    path: Path,
+pub(super) fn em_by(pass: &EmPass, samples: &Samples<'_>, on: Instructions, way: Way) -> Result<EmSums> {
+    let double = pass.precision.is_double(samples.element(), &pass.model);
+    redo::sum(samples, on, double, &Em { pass, way })
+}
+
+struct Em<'a> {
+    pass: &'a EmPass,
     way: Way,
-) -> Result<Statistics> {
-    if samples.shape() != model.shape() {
-        return Err(Error::ShapeMismatch {
-            expected: model.shape().to_vec(),
-            found: samples.shape().to_vec(),
-        });
-    }
-    if precision.is_double(samples.element(), model) {
-        run::<f64>(model, samples, mode, path, way)
-    } else {
-        run::<f32>(model, samples, mode, path, way)
-    }
 }
 
-fn run<T: Real>(
-    model: &Mixture,
-    samples: &Samples<'_>,
-    mode: usize,
-    path: Path,
-    way: Way,
-) -> Result<Statistics> {
-    let setup = Setup::<T>::new(model, mode, way);
-    chunks::sum(
-        samples,
-        Statistics::bytes(model),
-        || Scratch::new(&setup),
-        |scratch, range, chunk| {
-            let mut sums = Statistics::zero(model, mode);
-            let first = range.start;
-            path.run(Accumulate { setup: &setup, samples, chunk, first, scratch, sums: &mut sums });
-            if sums.is_finite() {
-                return Ok(sums);
-            }
-            samples.check_finite(range.clone())?;
-            in_double(model, samples, mode, path, chunk, range.start)
-        },
-        Statistics::merge,
-    )
+/// What a thread reuses.
+struct EmScratch<T> {
+    evaluator: EvaluatorScratch<T>,
+    loadings: Loadings<T>,
+    /// The components that one sample has a share in that is not negligible: which slot, γ and a = γ u, both times its weight.
+    kept: Vec<(usize, f64, f64)>,
 }
 
-/// A chunk whose squares left the range of single precision, once more in double; the error names the sample that is
-/// too large even for that.
-fn in_double(
-    model: &Mixture,
-    samples: &Samples<'_>,
-    mode: usize,
-    path: Path,
-    chunk: Chunk<'_>,
-    first: usize,
-) -> Result<Statistics> {
-    let setup = Setup::<f64>::new(model, mode, Way::AllDensities);
-    let mut scratch = Scratch::new(&setup);
-    let mut run = |chunk: Chunk<'_>, first: usize| {
-        let mut sums = Statistics::zero(model, mode);
-        let scratch = &mut scratch;
-        path.run(Accumulate { setup: &setup, samples, chunk, first, scratch, sums: &mut sums });
-        sums
-    };
-    let sums = run(chunk, first);
-    if sums.is_finite() {
-        return Ok(sums);
-    }
-    let size = samples.sample_len();
-    let alone = |n: &usize| !run(chunk.slice(n * size..(n + 1) * size), first + n).is_finite();
-    let sample = first + (0..chunk.len() / size).find(alone).unwrap_or(0);
-    Err(Error::Overflow { sample })
+/// The sums of samples that have not been brought to double precision yet.
+enum Loadings<T> {
+    /// Every mode.
+    Joint(Joint<T>),
+    /// One mode, components side by side.
+    Stack(StackProducts<T>, Means<T>),
+    /// One mode, samples side by side; a of a block, `[component][lane]`.
+    Samples(SampleProducts<T>, Means<T>, Vec<T>),
 }
 
-/// A model made ready for a pass.
-struct Setup<T> {
-    plan: Plan<T>,
-    /// Its components side by side, where that is faster than samples side by side.
-    stacked: Option<Stacked<T>>,
-    /// What tells hopeless components, where that is worth it.
-    coarse: Option<Coarse<T>>,
+/// Σ a (X − G), Σ a Q and Σ γ per component.
+struct Means<T> {
+    size: usize,
+    means: Aligned<T>,
+    cores: Vec<f64>,
+    weights: Vec<f64>,
+    scales: Vec<f64>,
+    /// Room for a sample and for a core.
+    x: Vec<T>,
+    q: Vec<f64>,
 }
 
-impl<T: Real> Setup<T> {
-    fn new(model: &Mixture, mode: usize, way: Way) -> Self {
-        let plan = Plan::new(model, mode);
-        let coarse = if way == Way::Best { Coarse::new(model, &plan.reference) } else { None };
-        let stacked = match way {
-            Way::Best if coarse.is_some() => true,
-            Way::Best | Way::AllDensities => Stacked::is_faster(&plan),
-            #[cfg(test)]
-            Way::SamplesAbreast => false,
-            #[cfg(test)]
-            Way::ComponentsAbreast => true,
+impl Work for Em<'_> {
+    type Sum = EmSums;
+    type Setup<T: Real> = Evaluator<T>;
+    type Scratch<T: Real> = EmScratch<T>;
+
+    fn setup<T: Real>(&self) -> Evaluator<T> {
+        let model = &self.pass.model;
+        let last = match self.pass.update {
+            Update::All => cheapest_last(model.shape(), model.rank()),
+            Update::Mode(d) => d,
         };
-        Self { stacked: stacked.then(|| Stacked::new(&plan)), plan, coarse }
+        Evaluator::new(model, last, self.way)
     }
-}
 
-/// What a thread reuses from chunk to chunk.
-struct Scratch<'a, T> {
-    kernel: Kernel<'a, T>,
-    shares: Shares<T>,
-}
-
-/// The two ways to evaluate and sum up.
-enum Kernel<'a, T> {
-    SamplesAbreast {
-        block: Block<T>,
-        products: Products<T>,
-        /// γ times the weight of the sample, zero where it is negligible, `[component][lane]`.
-        gamma: Vec<T>,
-    },
-    ComponentsAbreast {
-        stacked: &'a Stacked<T>,
-        stack: Stack<T>,
-        products: StackProducts<T>,
-        bounds: Option<Box<(&'a Coarse<T>, Bounds<T>)>>,
-    },
-}
-
-impl<'a, T: Real> Scratch<'a, T> {
-    fn new(setup: &'a Setup<T>) -> Self {
-        let Setup { plan, stacked, coarse } = setup;
-        let k = plan.components.len();
-        let kernel = match stacked {
-            Some(stacked) => {
-                let stack = Stack::new(stacked, k);
-                let products = StackProducts::new(plan, stacked);
-                let bounds = coarse.as_ref().map(|coarse| Box::new((coarse, coarse.scratch())));
-                Kernel::ComponentsAbreast { stacked, stack, products, bounds }
-            }
-            None => {
-                let block = Block::new(plan);
-                let lanes = block.densities.lanes;
-                let gamma = vec![T::from_f64(0.0); k * lanes];
-                Kernel::SamplesAbreast { products: Products::new(plan, lanes), gamma, block }
+    fn scratch<T: Real>(&self, evaluator: &Evaluator<T>) -> EmScratch<T> {
+        let plan = &evaluator.plan;
+        let loadings = match (self.pass.update, &evaluator.stacked) {
+            (Update::All, _) => Loadings::Joint(Joint::new(plan)),
+            (_, Some(stacked)) => Loadings::Stack(StackProducts::new(plan, stacked), Means::new(plan)),
+            (_, None) => {
+                let lanes = super::samples_abreast::lanes::<T>();
+                let weights = vec![T::from_f64(0.0); plan.components.len() * lanes];
+                Loadings::Samples(SampleProducts::new(plan, lanes), Means::new(plan), weights)
             }
         };
-        Self { kernel, shares: Shares::new(plan) }
+        let kept = Vec::with_capacity(plan.components.len());
+        EmScratch { evaluator: evaluator.scratch(), loadings, kept }
+    }
+
+    fn zero(&self) -> EmSums {
+        EmSums::zero(&self.pass.model, self.pass.update)
+    }
+
+    fn add<T: Real>(
+        &self,
+        on: Instructions,
+        evaluator: &Evaluator<T>,
+        scratch: &mut EmScratch<T>,
+        stored: Stored<'_>,
+        sum: &mut EmSums,
+        left_out: &mut Vec<usize>,
+    ) {
+        on.run::<T, _>(Accumulate { evaluator, scratch, stored, sum, left_out });
+    }
+
+    fn finish<T: Real>(
+        &self,
+        on: Instructions,
+        evaluator: &Evaluator<T>,
+        scratch: &mut EmScratch<T>,
+        sum: &mut EmSums,
+    ) {
+        on.run::<T, _>(Finish { plan: &evaluator.plan, loadings: &mut scratch.loadings, sum });
+    }
+
+    fn merge(&self, sum: &mut EmSums, following: &EmSums) {
+        sum.append(following);
+    }
+
+    fn sum_bytes(&self) -> usize {
+        EmSums::bytes(&self.pass.model, self.pass.update)
     }
 }
 
-struct Accumulate<'a, 's, T> {
-    setup: &'a Setup<T>,
-    samples: &'a Samples<'a>,
-    chunk: Chunk<'a>,
-    first: usize,
-    scratch: &'a mut Scratch<'s, T>,
-    sums: &'a mut Statistics,
+struct Accumulate<'a, T> {
+    evaluator: &'a Evaluator<T>,
+    scratch: &'a mut EmScratch<T>,
+    stored: Stored<'a>,
+    sum: &'a mut EmSums,
+    left_out: &'a mut Vec<usize>,
 }
 
-impl<T: Real> WithSimd for Accumulate<'_, '_, T> {
+impl<T: Real> WithSimd for Accumulate<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Scratch { kernel, shares } = self.scratch;
-        shares.touched.fill(false);
-        let plan = &self.setup.plan;
-        let work = Work {
-            plan,
-            samples: self.samples,
-            chunk: self.chunk,
-            first: self.first,
-            all: (0..plan.components.len()).collect(),
-        };
-        match kernel {
-            Kernel::SamplesAbreast { block, products, gamma } => {
-                work.samples_abreast(simd, block, products, gamma, shares, self.sums);
-            }
-            Kernel::ComponentsAbreast { stacked, stack, products, bounds } => {
-                let bounds = bounds.as_deref_mut();
-                work.components_abreast(simd, stacked, stack, products, bounds, shares, self.sums);
-            }
+        let Self { evaluator, scratch, stored, sum, left_out } = self;
+        let EmScratch { evaluator: room, loadings, kept } = scratch;
+        let mut summing = Summing { loadings, kept, sum, left_out };
+        evaluator.show(simd, room, stored, &mut summing);
+        // The sums of one mode are small; those of every mode are moved when they are due.
+        if !matches!(loadings, Loadings::Joint(_)) {
+            flush(simd, &evaluator.plan, loadings, sum);
         }
-        shares.flush(plan, self.sums);
     }
 }
 
-/// A chunk of samples to be worked through.
-struct Work<'a, T> {
+struct Finish<'a, T> {
     plan: &'a Plan<T>,
-    samples: &'a Samples<'a>,
-    chunk: Chunk<'a>,
-    /// The number of its first sample.
-    first: usize,
-    /// All components.
-    all: Vec<usize>,
+    loadings: &'a mut Loadings<T>,
+    sum: &'a mut EmSums,
 }
 
-impl<T: Real> Work<'_, T> {
-    fn blocks(&self, lanes: usize) -> impl Iterator<Item = Picked<'_>> {
-        let count = self.chunk.len() / self.plan.sample_len;
-        Picked::all(self.chunk, self.samples.scale(), count, lanes)
-    }
+impl<T: Real> WithSimd for Finish<'_, T> {
+    type Output = ();
 
     #[inline(always)]
-    fn samples_abreast<S: Simd>(
-        &self,
-        simd: S,
-        block: &mut Block<T>,
-        products: &mut Products<T>,
-        gamma: &mut [T],
-        shares: &mut Shares<T>,
-        sums: &mut Statistics,
-    ) {
-        let (lanes, size) = (block.densities.lanes, self.plan.sample_len);
-        for picked in self.blocks(lanes) {
-            block.evaluate(simd, self.plan, picked);
-            sums.evaluated += (self.all.len() * picked.count) as u64;
-            gamma.fill(T::from_f64(0.0));
-            for (lane, n) in picked.of().enumerate() {
-                let explained = |k: usize| self.plan.components[k].explained(block.y_of(self.plan, k, lane));
-                let sample = self.first + n;
-                let densities = &block.densities;
-                shares.find(self.plan, densities, &self.all, lane, explained, sample, self.samples, sums);
-                let raw = self.chunk.slice(n * size..(n + 1) * size);
-                for &(k, share) in &shares.kept {
-                    gamma[k * lanes + lane] = share;
-                    let mean = &mut shares.means[k * size..(k + 1) * size];
-                    add_raw(mean, share, raw, T::from_f64(picked.scale), &self.plan.reference);
-                }
-            }
-            for k in 0..self.all.len() {
-                let gamma = &gamma[k * lanes..(k + 1) * lanes];
-                if gamma.iter().any(|&g| g != T::from_f64(0.0)) {
-                    products.add(simd, self.plan, block, k, picked, gamma);
-                }
-            }
-        }
-        for (k, to) in sums.components.iter_mut().enumerate() {
-            if shares.touched[k] {
-                products.flush(simd, self.plan, k, to);
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn components_abreast<S: Simd>(
-        &self,
-        simd: S,
-        stacked: &Stacked<T>,
-        stack: &mut Stack<T>,
-        products: &mut StackProducts<T>,
-        mut bounds: Option<&mut (&Coarse<T>, Bounds<T>)>,
-        shares: &mut Shares<T>,
-        sums: &mut Statistics,
-    ) {
-        let (plan, lanes, size) = (self.plan, stack.densities.lanes, self.plan.sample_len);
-        let mut some = Vec::with_capacity(self.all.len());
-        for picked in self.blocks(lanes) {
-            stack.load(simd, stacked, picked, &plan.reference);
-            let fetch = stacked.fetch(picked, size);
-            match &mut bounds {
-                Some((coarse, bounds)) => bounds.find(simd, coarse, stack.x(), picked.count, fetch),
-                None => stack.evaluate(simd, plan, stacked, &self.all, picked.count, fetch),
-            }
-            let mut evaluated = 0;
-            for (lane, n) in picked.of().enumerate() {
-                let components = match &bounds {
-                    Some((_, bounds)) => {
-                        stack.evaluate_likely(simd, plan, stacked, lane, bounds.of(lane), &mut some);
-                        &some
-                    }
-                    None => &self.all,
-                };
-                evaluated += components.len();
-                let explained = |k| stack.explained(stacked, k, lane);
-                let sample = self.first + n;
-                let densities = &stack.densities;
-                shares.find(plan, densities, components, lane, explained, sample, self.samples, sums);
-                for &(k, share) in &shares.kept {
-                    add(
-                        &mut shares.means[k * size..(k + 1) * size],
-                        share,
-                        stack.sample(stacked, lane, size),
-                    );
-                    products.add(simd, stacked, stack, lane, k, share);
-                }
-            }
-            sums.evaluated += evaluated as u64;
-            // The first block of a chunk tells whether the bounds save anything.
-            if picked.first == 0 && !are_useful(evaluated, picked.count * self.all.len()) {
-                bounds = None;
-            }
-        }
-        for (k, to) in sums.components.iter_mut().enumerate() {
-            if shares.touched[k] {
-                products.flush(simd, k, to);
-            }
-        }
+    fn with_simd<S: Simd>(self, simd: S) {
+        flush(simd, self.plan, self.loadings, self.sum);
     }
 }
 
-/// Which sample belongs to which component, and what follows for all sums but the products.
-struct Shares<T> {
-    /// Σ γ (X − G) per component: one chunk in the working precision, the sum of chunks in double.
-    means: Aligned<T>,
-    /// Whether a component has been given anything in this chunk.
-    touched: Vec<bool>,
-    /// γ of one sample, per slot.
-    gamma: Vec<f64>,
-    /// The components that one sample has a share in that is not negligible, and γ times its weight.
-    kept: Vec<(usize, T)>,
+/// Sums up evaluated samples.
+struct Summing<'a, T> {
+    loadings: &'a mut Loadings<T>,
+    kept: &'a mut Vec<(usize, f64, f64)>,
+    sum: &'a mut EmSums,
+    left_out: &'a mut Vec<usize>,
 }
 
-impl<T: Real> Shares<T> {
-    fn new(plan: &Plan<T>) -> Self {
-        let k = plan.components.len();
-        Self {
-            means: Aligned::new(T::from_f64(0.0), k * plan.sample_len),
-            touched: vec![false; k],
-            gamma: vec![0.0; k],
-            kept: Vec::with_capacity(k),
-        }
-    }
-
-    /// The responsibilities of one sample, from its densities and what its core explains of it under a component.
+impl<T: Real> Consumer<T> for Summing<'_, T> {
     #[inline(always)]
-    fn find(
-        &mut self,
-        plan: &Plan<T>,
-        densities: &Densities,
-        components: &[usize],
-        lane: usize,
-        explained: impl FnOnce(usize) -> f64,
-        sample: usize,
-        samples: &Samples<'_>,
-        sums: &mut Statistics,
-    ) {
-        self.kept.clear();
-        let lanes = densities.lanes;
-        let (best, log_likelihood) =
-            densities.responsibilities(plan, components, lane, CUTOFF, &mut self.gamma);
-        sums.n_samples += 1;
-        let weight = samples.weight(sample);
+    fn sample<S: Simd>(&mut self, simd: S, found: &Found<'_, T>) {
+        let sum = &mut *self.sum;
+        sum.n_samples += 1;
+        sum.evaluated += found.components.len() as u64;
+        let weight = found.stored.weight(found.n);
         if weight == 0.0 {
             return;
         }
-        sums.weight += weight;
-        sums.log_likelihood += weight * log_likelihood;
-        sums.note_likelihood(log_likelihood, sample);
-        let likely = components[best];
-        let error = densities.squared_error((best, lane), explained(likely));
-        sums.squared_error += weight * error;
-        sums.components[likely].assigned += 1;
-        for (slot, &k) in components.iter().enumerate() {
-            if self.gamma[slot] > NEGLIGIBLE {
-                let gamma = self.gamma[slot] * weight;
-                let to = &mut sums.components[k];
+        let log_likelihood = found.log_likelihood;
+        sum.weight += weight;
+        sum.log_likelihood += weight * log_likelihood;
+        sum.log_likelihood_squares += weight * log_likelihood * log_likelihood;
+        sum.note_likelihood(log_likelihood, found.stored.first + found.n);
+        sum.squared_error += weight * found.squared_error();
+        sum.components[found.components[found.best]].assigned += 1;
+        self.kept.clear();
+        for (slot, &k) in found.components.iter().enumerate() {
+            let gamma = found.gamma[slot];
+            if gamma > NEGLIGIBLE {
+                if gamma < 1.0 {
+                    sum.entropy -= weight * gamma * gamma.ln();
+                }
+                let to = &mut sum.components[k];
+                let gamma = gamma * weight;
+                let a = gamma * found.plan.components[k].density.weight(found.mahalanobis(slot));
                 to.weight += gamma;
-                to.squared_distance += gamma * densities.squared_distance[slot * lanes + lane];
-                self.touched[k] = true;
-                self.kept.push((k, T::from_f64(gamma)));
+                to.scale += a;
+                to.squares += a * found.squared_distance(slot);
+                self.kept.push((k, gamma, a));
             }
         }
-    }
-
-    /// Brings Σ γ (X − G) of this chunk to double precision, and to Σ γ (X − M).
-    #[inline(always)]
-    fn flush(&mut self, plan: &Plan<T>, sums: &mut Statistics) {
-        let size = plan.sample_len;
-        for (k, component) in plan.components.iter().enumerate() {
-            if self.touched[k] {
-                let to = &mut sums.components[k];
-                let (weight, from) = (to.weight, &mut self.means[k * size..(k + 1) * size]);
-                for ((to, from), offset) in to.mean_shift.iter_mut().zip(from).zip(&component.offset) {
-                    *to = from.to_f64() - weight * offset;
-                    *from = T::from_f64(0.0);
+        match &mut *self.loadings {
+            Loadings::Joint(joint) => {
+                for &(k, gamma, a) in &*self.kept {
+                    let due = joint.add(simd, k, (gamma, a), |x, q| {
+                        found.centred(k, x);
+                        found.rounded_core(k, q);
+                    });
+                    if due {
+                        joint.flush(simd, found.plan, k, &mut sum.components[k]);
+                    }
+                }
+            }
+            Loadings::Stack(products, means) => {
+                for &(k, gamma, a) in &*self.kept {
+                    means.add(found, k, gamma, a);
+                    if let Evaluated::Components(stacked, stack) = found.evaluated {
+                        products.add(simd, stacked, stack, found.sample, k, T::from_f64(a));
+                    }
+                }
+            }
+            Loadings::Samples(_, means, weights) => {
+                let lanes = weights.len() / found.plan.components.len();
+                for &(k, gamma, a) in &*self.kept {
+                    means.add(found, k, gamma, a);
+                    weights[k * lanes + found.sample] = T::from_f64(a);
                 }
             }
         }
     }
-}
 
-// Plain loops in these: an iterator's `for_each` may be compiled apart, without the wide instructions.
+    #[inline(always)]
+    fn leave_out(&mut self, n: usize) {
+        self.left_out.push(n);
+    }
 
-/// Adds γ (X − G) to a mean.
-#[inline(always)]
-fn add<T: Real>(mean: &mut [T], gamma: T, x: &[T]) {
-    let x = &x[..mean.len()];
-    for i in 0..mean.len() {
-        mean[i] += gamma * x[i];
+    #[inline(always)]
+    fn block<S: Simd>(&mut self, simd: S, plan: &Plan<T>, block: &SampleBlock<T>) {
+        if let Loadings::Samples(products, _, weights) = &mut *self.loadings {
+            let lanes = weights.len() / plan.components.len();
+            for (k, weights) in weights.chunks_exact(lanes).enumerate() {
+                if weights.iter().any(|&a| a != T::from_f64(0.0)) {
+                    products.add(simd, plan, block, k, weights);
+                }
+            }
+            weights.fill(T::from_f64(0.0));
+        }
     }
 }
 
-/// The same for a sample as it is stored.
-#[inline(always)]
-fn add_raw<T: Real>(mean: &mut [T], gamma: T, raw: Chunk<'_>, scale: T, reference: &[T]) {
-    let size = mean.len();
-    let reference = &reference[..size];
-    macro_rules! add {
-        ($x:expr) => {
-            for i in 0..size {
-                mean[i] += gamma * (T::from_f64(f64::from($x[i])) * scale - reference[i]);
+impl<T: Real> Means<T> {
+    fn new(plan: &Plan<T>) -> Self {
+        let k = plan.components.len();
+        Self {
+            size: plan.sample_len,
+            means: Aligned::new(T::from_f64(0.0), k * plan.sample_len),
+            cores: vec![0.0; k * plan.core_len],
+            weights: vec![0.0; k],
+            scales: vec![0.0; k],
+            x: vec![T::from_f64(0.0); plan.sample_len],
+            q: vec![0.0; plan.core_len],
+        }
+    }
+
+    #[inline(always)]
+    fn add(&mut self, found: &Found<'_, T>, k: usize, gamma: f64, a: f64) {
+        self.weights[k] += gamma;
+        self.scales[k] += a;
+        found.core(k, &mut self.q);
+        for (to, q) in self.cores[k * self.q.len()..].iter_mut().zip(&self.q) {
+            *to += a * q;
+        }
+        let a = T::from_f64(a);
+        let mean = &mut self.means[k * self.size..(k + 1) * self.size];
+        let x = match found.evaluated {
+            Evaluated::Components(stacked, stack) => stack.sample(stacked, found.sample, self.size),
+            Evaluated::Samples(_) => {
+                found.stored.load(found.n, 0..self.size, &found.plan.reference, &mut self.x);
+                &self.x[..self.size]
             }
         };
+        // A plain loop: an iterator's `for_each` may be compiled apart, without the wide instructions.
+        for i in 0..mean.len() {
+            mean[i] += a * x[i];
+        }
     }
-    match raw {
-        Chunk::U8(x) => add!(x[..size]),
-        Chunk::F32(x) => add!(x[..size]),
-        Chunk::F64(x) => add!(x[..size]),
+
+    /// Moves what was added for component `k` to its sums in double precision; its γ.
+    #[inline(always)]
+    fn flush(&mut self, plan: &Plan<T>, k: usize, shift: &mut [f64], core: &mut [f64]) -> f64 {
+        let scale = std::mem::take(&mut self.scales[k]);
+        let mean = &mut self.means[k * self.size..(k + 1) * self.size];
+        for ((to, from), offset) in shift.iter_mut().zip(mean).zip(&plan.components[k].offset) {
+            *to += from.to_f64() - scale * offset;
+            *from = T::from_f64(0.0);
+        }
+        for (to, from) in core.iter_mut().zip(&mut self.cores[k * self.q.len()..]) {
+            *to += std::mem::take(from);
+        }
+        std::mem::take(&mut self.weights[k])
+    }
+}
+
+/// Moves everything that was added to the sums in double precision.
+#[inline(always)]
+fn flush<T: Real, S: Simd>(simd: S, plan: &Plan<T>, loadings: &mut Loadings<T>, sum: &mut EmSums) {
+    for (k, to) in sum.components.iter_mut().enumerate() {
+        if let Loadings::Joint(joint) = loadings {
+            if joint.is_pending(k) {
+                joint.flush(simd, plan, k, to);
+            }
+            continue;
+        }
+        let (Loadings::Stack(_, means) | Loadings::Samples(_, means, _)) = loadings else { continue };
+        if means.weights[k] == 0.0 {
+            continue;
+        }
+        let weight = means.flush(plan, k, &mut to.shift, &mut to.core);
+        let LoadingSums::Mode { cross, weighted_gram, gram } = &mut to.loadings else {
+            unreachable!("the sums of a pass that updates one mode")
+        };
+        match loadings {
+            Loadings::Stack(products, _) => products.flush(simd, k, cross, weighted_gram, gram),
+            Loadings::Samples(products, ..) => products.flush(simd, k, cross, weighted_gram, gram),
+            Loadings::Joint(_) => {}
+        }
+        // What the posterior variance adds: j counts [before][r_d][after], the variances of the others [before][after].
+        let last = plan.steps[plan.steps.len() - 1];
+        let component = &plan.components[k];
+        for (j, v) in component.posterior_variance.iter().enumerate() {
+            let i = j / last.after % last.cols;
+            let w = component.other_variances[j / (last.cols * last.after) * last.after + j % last.after];
+            weighted_gram[(i, i)] += weight * v * w;
+            gram[(i, i)] += weight * v;
+        }
     }
 }

@@ -1,213 +1,164 @@
-//! What a model says about samples, chunk by chunk: the E-step without the sums.
-
-use std::ops::Range;
+//! Questions to a mixture: the evaluator, and rows of answers.
 
 use pulp::{Simd, WithSimd};
 
-use super::block::{Block, Picked};
-use super::chunks;
-use super::densities::Densities;
-use super::plan::{Plan, Precision, cheapest_last};
-use super::simd::{Path, Real};
-use super::stack::{Stack, Stacked};
-use crate::data::{Chunk, Samples};
-use crate::error::{Error, Result};
+use super::evaluator::{Consumer, Evaluator, EvaluatorScratch, Found, Way};
+use super::load::Stored;
+use super::plan::cheapest_last;
+use super::redo::{self, Work};
+use super::simd::{Instructions, Real};
+use crate::data::Samples;
+use crate::error::Result;
 use crate::model::Mixture;
+use crate::pass::{Answers, AskPass, Precision, Question};
 
-/// What is known about the samples of one chunk, sample after sample.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Inferred {
-    /// Which samples.
-    pub(crate) range: Range<usize>,
-    /// ln p(X_n).
-    pub(crate) log_likelihood: Vec<f64>,
-    /// The most probable component.
-    pub(crate) best: Vec<usize>,
-    /// ‖X − X̂‖² under the most probable component.
-    pub(crate) squared_error: Vec<f64>,
-    /// ln p(X_n|k), n × K.
-    pub(crate) log_density: Vec<f64>,
-    /// γ, n × K.
-    pub(crate) responsibilities: Vec<f64>,
-    /// Q, n × ρ for the most probable component or n × K × ρ for all.
-    pub(crate) cores: Vec<f64>,
-}
-
-/// Which cores a caller wants.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cores {
-    None,
-    MostProbable,
-    All,
-}
-
-/// Evaluates `model` on all samples and hands each chunk's findings, passed through `finish` in parallel, to `fold`
-/// in order.
-pub(crate) fn infer<R: Send>(
+/// Answers the questions of a pass about all samples, a chunk at a time.
+pub(super) fn ask(
+    pass: &AskPass,
     model: &Mixture,
     samples: &Samples<'_>,
-    cores: Cores,
-    result_bytes: usize,
-    finish: impl Fn(Inferred) -> R + Sync + Send,
-    fold: impl FnMut(R),
+    on: Instructions,
+    each: impl FnMut(Answers) + Send,
 ) -> Result<()> {
-    if samples.shape() != model.shape() {
-        return Err(Error::ShapeMismatch {
-            expected: model.shape().to_vec(),
-            found: samples.shape().to_vec(),
-        });
+    let double = Precision::Auto.is_double(samples.element(), model);
+    let way = if pass.needs_all() { Way::AllDensities } else { Way::Best(samples.len()) };
+    redo::fold(samples, on, double, &Ask { pass, model, way }, each)
+}
+
+struct Ask<'a> {
+    pass: &'a AskPass,
+    model: &'a Mixture,
+    way: Way,
+}
+
+impl Work for Ask<'_> {
+    type Sum = Answers;
+    type Setup<T: Real> = Evaluator<T>;
+    type Scratch<T: Real> = EvaluatorScratch<T>;
+
+    fn setup<T: Real>(&self) -> Evaluator<T> {
+        Evaluator::new(self.model, cheapest_last(self.model.shape(), self.model.rank()), self.way)
     }
-    if Precision::Auto.is_double(samples.element(), model) {
-        run::<f64, R>(model, samples, cores, result_bytes, finish, fold)
-    } else {
-        run::<f32, R>(model, samples, cores, result_bytes, finish, fold)
+
+    fn scratch<T: Real>(&self, evaluator: &Evaluator<T>) -> EvaluatorScratch<T> {
+        evaluator.scratch()
     }
-}
 
-fn run<T: Real, R: Send>(
-    model: &Mixture,
-    samples: &Samples<'_>,
-    cores: Cores,
-    result_bytes: usize,
-    finish: impl Fn(Inferred) -> R + Sync + Send,
-    fold: impl FnMut(R),
-) -> Result<()> {
-    let setup = Setup::<T>::new(model);
-    let path = Path::best();
-    chunks::fold(
-        samples,
-        result_bytes * chunks::chunk_len(samples.sample_len()),
-        || Kernel::new(&setup),
-        |kernel, range, chunk| {
-            let mut out = Inferred { range: range.clone(), ..Inferred::default() };
-            let scale = samples.scale();
-            path.run(Infer { setup: &setup, chunk, scale, cores, kernel, out: &mut out });
-            if out.log_likelihood.iter().any(|l| !l.is_finite()) {
-                samples.check_finite(range.clone())?;
-                // Squares that left the range of single precision have room in double.
-                let setup = Setup::<f64>::new(model);
-                let kernel = &mut Kernel::new(&setup);
-                out = Inferred { range: range.clone(), ..Inferred::default() };
-                path.run(Infer { setup: &setup, chunk, scale, cores, kernel, out: &mut out });
-            }
-            if let Some(n) = out.log_likelihood.iter().position(|l| !l.is_finite()) {
-                return Err(Error::Overflow { sample: range.start + n });
-            }
-            Ok(finish(out))
-        },
-        fold,
-    )
-}
-
-/// A model made ready for the E-step.
-struct Setup<T> {
-    plan: Plan<T>,
-    /// Its components side by side, where that is faster than samples side by side.
-    stacked: Option<Stacked<T>>,
-}
-
-impl<T: Real> Setup<T> {
-    fn new(model: &Mixture) -> Self {
-        let plan = Plan::new(model, cheapest_last(model.shape(), model.rank()));
-        Self { stacked: Stacked::is_faster(&plan).then(|| Stacked::new(&plan)), plan }
+    fn zero(&self) -> Answers {
+        Answers { width: self.pass.width(), values: Vec::new() }
     }
-}
 
-/// The two ways to evaluate a block of samples.
-enum Kernel<'a, T> {
-    SamplesAbreast(Block<T>),
-    ComponentsAbreast(&'a Stacked<T>, Stack<T>),
-}
-
-impl<'a, T: Real> Kernel<'a, T> {
-    fn new(setup: &'a Setup<T>) -> Self {
-        match &setup.stacked {
-            Some(stacked) => {
-                Kernel::ComponentsAbreast(stacked, Stack::new(stacked, setup.plan.components.len()))
-            }
-            None => Kernel::SamplesAbreast(Block::new(&setup.plan)),
+    fn add<T: Real>(
+        &self,
+        on: Instructions,
+        evaluator: &Evaluator<T>,
+        scratch: &mut EvaluatorScratch<T>,
+        stored: Stored<'_>,
+        sum: &mut Answers,
+        left_out: &mut Vec<usize>,
+    ) {
+        // A sample that is done again in double has its place already.
+        let end = (stored.place + stored.count()) * sum.width;
+        if sum.values.len() < end {
+            sum.values.resize(end, 0.0);
         }
+        on.run::<T, _>(Answer { ask: self, evaluator, scratch, stored, sum, left_out });
     }
 
-    fn densities(&self) -> &Densities {
-        match self {
-            Kernel::SamplesAbreast(block) => &block.densities,
-            Kernel::ComponentsAbreast(_, stack) => &stack.densities,
-        }
+    fn merge(&self, sum: &mut Answers, following: &Answers) {
+        sum.values.extend_from_slice(&following.values);
+    }
+
+    fn sum_bytes(&self) -> usize {
+        // Of a chunk, about.
+        self.pass.width() * size_of::<f64>() * 1024
     }
 }
 
-struct Infer<'a, 's, T> {
-    setup: &'a Setup<T>,
-    chunk: Chunk<'a>,
-    scale: f64,
-    cores: Cores,
-    kernel: &'a mut Kernel<'s, T>,
-    out: &'a mut Inferred,
+struct Answer<'a, T> {
+    ask: &'a Ask<'a>,
+    evaluator: &'a Evaluator<T>,
+    scratch: &'a mut EvaluatorScratch<T>,
+    stored: Stored<'a>,
+    sum: &'a mut Answers,
+    left_out: &'a mut Vec<usize>,
 }
 
-impl<T: Real> WithSimd for Infer<'_, '_, T> {
+impl<T: Real> WithSimd for Answer<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { setup, chunk, scale, cores, kernel, out } = self;
-        let (plan, lanes) = (&setup.plan, kernel.densities().lanes);
-        let count = chunk.len() / plan.sample_len;
-        let all: Vec<usize> = (0..plan.components.len()).collect();
-        let mut gamma = vec![0.0; all.len()];
-        for picked in Picked::all(chunk, scale, count, lanes) {
-            match kernel {
-                Kernel::SamplesAbreast(block) => {
-                    block.evaluate(simd, plan, picked);
-                    for lane in 0..picked.count {
-                        let y = |k| block.y_of(plan, k, lane);
-                        out.add(plan, &block.densities, &all, lane, cores, &mut gamma, y);
-                    }
-                }
-                Kernel::ComponentsAbreast(stacked, stack) => {
-                    stack.load(simd, stacked, picked, &plan.reference);
-                    let fetch = stacked.fetch(picked, plan.sample_len);
-                    stack.evaluate(simd, plan, stacked, &all, picked.count, fetch);
-                    for lane in 0..picked.count {
-                        let y = |k| stack.y_of(stacked, k, lane);
-                        out.add(plan, &stack.densities, &all, lane, cores, &mut gamma, y);
-                    }
-                }
-            }
-        }
+        let Self { ask, evaluator, scratch, stored, sum, left_out } = self;
+        let core = vec![0.0; ask.model.core_len()];
+        evaluator.show(simd, scratch, stored, &mut Answering { ask, sum, left_out, core });
     }
 }
 
-impl Inferred {
-    /// Adds one sample, whose Y under each component is `y`.
+struct Answering<'a> {
+    ask: &'a Ask<'a>,
+    sum: &'a mut Answers,
+    left_out: &'a mut Vec<usize>,
+    /// Room for a core.
+    core: Vec<f64>,
+}
+
+impl<T: Real> Consumer<T> for Answering<'_> {
     #[inline(always)]
-    fn add<T: Real, Y: Iterator<Item = T>>(
-        &mut self,
-        plan: &Plan<T>,
-        densities: &Densities,
-        all: &[usize],
-        lane: usize,
-        cores: Cores,
-        gamma: &mut [f64],
-        y: impl Fn(usize) -> Y,
-    ) {
-        let lanes = densities.lanes;
-        let (best, log_likelihood) = densities.responsibilities(plan, all, lane, f64::NEG_INFINITY, gamma);
-        self.log_likelihood.push(log_likelihood);
-        self.best.push(best);
-        let explained = plan.components[best].explained(y(best));
-        self.squared_error.push(densities.squared_error((best, lane), explained));
-        self.log_density.extend(all.iter().map(|k| densities.log_density[k * lanes + lane]));
-        self.responsibilities.extend_from_slice(gamma);
-        let wanted = match cores {
-            Cores::None => 0..0,
-            Cores::MostProbable => best..best + 1,
-            Cores::All => 0..all.len(),
-        };
-        for k in wanted {
-            let precision = &plan.components[k].density.precision;
-            self.cores.extend(y(k).zip(precision).map(|(y, p)| y.to_f64() * p));
+    fn sample<S: Simd>(&mut self, _: S, found: &Found<'_, T>) {
+        let place = found.stored.place + found.n;
+        let width = self.sum.width;
+        let row = &mut self.sum.values[place * width..(place + 1) * width];
+        answer(self.ask, found, row, &mut self.core);
+    }
+
+    #[inline(always)]
+    fn leave_out(&mut self, n: usize) {
+        self.left_out.push(n);
+    }
+}
+
+/// The answers about one sample. A function of its own: nothing in it is a matter of vectors.
+fn answer<T: Real>(ask: &Ask<'_>, found: &Found<'_, T>, row: &mut [f64], core: &mut [f64]) {
+    let Ask { pass, model, .. } = ask;
+    let best = found.components[found.best];
+    let (mut rest, rho) = (row, model.core_len());
+    for question in &pass.questions {
+        let (out, left) = rest.split_at_mut(question.width(&pass.model));
+        rest = left;
+        match question {
+            Question::Component => out[0] = best as f64,
+            Question::LogLikelihood => out[0] = found.log_likelihood,
+            Question::Entropy => {
+                let certain = |g: &&f64| **g > 0.0 && **g < 1.0;
+                out[0] = found.gamma.iter().filter(certain).map(|g| -g * g.ln()).sum();
+            }
+            Question::SquaredError => out[0] = found.squared_error(),
+            Question::LogDensities => {
+                found.components.iter().enumerate().for_each(|(slot, &k)| out[k] = found.log_density(slot));
+            }
+            Question::Responsibilities => {
+                out.fill(0.0);
+                found.components.iter().zip(found.gamma).for_each(|(&k, &gamma)| out[k] = gamma);
+            }
+            Question::Core => found.core(best, out),
+            Question::AllCores => {
+                out.chunks_exact_mut(rho).enumerate().for_each(|(k, out)| found.core(k, out));
+            }
+            Question::Rebuilt => {
+                found.core(best, core);
+                out.copy_from_slice(&model.components()[best].reconstruct(core));
+            }
+            Question::Denoised => {
+                out.fill(0.0);
+                for (&k, &gamma) in found.components.iter().zip(found.gamma) {
+                    if gamma > 0.0 {
+                        found.core(k, core);
+                        let x = model.components()[k].reconstruct(core);
+                        out.iter_mut().zip(x).for_each(|(to, x)| *to += gamma * x);
+                    }
+                }
+            }
         }
     }
 }

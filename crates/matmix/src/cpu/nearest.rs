@@ -2,223 +2,235 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::chunks;
+use super::aligned::Aligned;
 use super::contract::contract_mode;
-use super::differences::add_difference;
-use super::pack::PackedWhole;
-use super::simd::{Path, Real};
-use super::sums::{Group, GroupSums};
-use crate::data::{Chunk, Element, Samples};
-use crate::error::{Error, Result};
+use super::load::Stored;
+use super::moments::add_difference;
+use super::redo::{self, Work};
+use super::samples_abreast::PackedWhole;
+use super::simd::{Instructions, Real};
+use crate::data::{Element, Samples};
+use crate::error::Result;
 use crate::model::not_negative;
+use crate::pass::{Answers, DistancesPass, GroupSums, GroupsPass, SINGLE_RANGE};
 
-/// The nearest of the `centres` (each P numbers) for every sample; `reference` is near all of them.
-pub(crate) fn nearest(
-    samples: &Samples<'_>,
-    centres: &[Vec<f64>],
-    reference: &[f64],
-    path: Path,
-) -> Result<Vec<usize>> {
-    let keep = |_: Chunk<'_>, _: usize, nearest| nearest;
-    let bytes = size_of::<usize>() * chunks::chunk_len(samples.sample_len());
-    run(samples, centres, reference, path, bytes, take_nearest, keep, |all, more| all.extend_from_slice(more))
-}
-
-/// The squared distance of every sample to every one of a few points, N × points.
-pub(crate) fn squared_distances(
-    samples: &Samples<'_>,
-    points: &[Vec<f64>],
-    reference: &[f64],
-    path: Path,
-) -> Result<Vec<f64>> {
-    let take = |distances: &[f64], out: &mut Vec<f64>| out.extend_from_slice(distances);
-    let keep = |_: Chunk<'_>, _: usize, distances| distances;
-    let bytes = size_of::<f64>() * points.len() * chunks::chunk_len(samples.sample_len());
-    run(samples, points, reference, path, bytes, take, keep, |all, more| all.extend_from_slice(more))
+/// The squared distance of every sample to every one of a few points.
+pub(super) fn distances(pass: &DistancesPass, samples: &Samples<'_>, on: Instructions) -> Result<Answers> {
+    let work = Near { points: &pass.points, reference: &pass.reference, sums: AsAnswers };
+    let mut all = AsAnswers.zero(pass.reference.len(), pass.points.len());
+    redo::fold(samples, on, work.is_double(samples), &work, |more| AsAnswers.merge(&mut all, &more))?;
+    Ok(all)
 }
 
 /// For every sample the nearest centre; per centre the weight, shift and squared distance of its samples.
-pub(crate) fn groups(
-    samples: &Samples<'_>,
-    centres: &[Vec<f64>],
-    reference: &[f64],
-    path: Path,
-) -> Result<GroupSums> {
-    let size = samples.sample_len();
-    let none = Group { weight: 0.0, shift: vec![0.0; size], squared_distance: 0.0 };
-    let sum = |chunk: Chunk<'_>, first: usize, nearest: Vec<usize>| {
-        let n_samples = nearest.len() as u64;
-        let mut sums = GroupSums { n_samples, groups: vec![none.clone(); centres.len()] };
-        for (n, &k) in nearest.iter().enumerate() {
-            let (group, weight) = (&mut sums.groups[k], samples.weight(first + n));
-            group.weight += weight;
-            let x = chunk.slice(n * size..(n + 1) * size);
-            let square = add_difference(path, x, samples.scale(), &centres[k], weight, &mut group.shift);
-            group.squared_distance += weight * square;
-        }
-        sums
-    };
-    let bytes = size_of::<f64>() * centres.len() * size;
-    run(samples, centres, reference, path, bytes, take_nearest, sum, GroupSums::merge)
+pub(super) fn groups(pass: &GroupsPass, samples: &Samples<'_>, on: Instructions) -> Result<GroupSums> {
+    let work = Near { points: &pass.centres, reference: &pass.reference, sums: AsGroups };
+    redo::sum(samples, on, work.is_double(samples), &work)
 }
 
-fn take_nearest(distances: &[f64], out: &mut Vec<usize>) {
-    let mut best = 0;
-    for (j, d) in distances.iter().enumerate() {
-        if *d < distances[best] {
-            best = j;
-        }
-    }
-    out.push(best);
+/// What becomes of the distances of a sample.
+trait Taking: Sync {
+    type Sum: Send;
+
+    fn zero(&self, size: usize, points: usize) -> Self::Sum;
+
+    fn take(
+        &self,
+        on: Instructions,
+        points: &[Vec<f64>],
+        stored: Stored<'_>,
+        n: usize,
+        distances: &[f64],
+        room: &mut [f64],
+        sum: &mut Self::Sum,
+    );
+
+    fn merge(&self, sum: &mut Self::Sum, following: &Self::Sum);
 }
 
-/// Hands the squared distances of each sample to `take`, which keeps what it needs of them; what was kept of a chunk
-/// goes to `finish` together with the chunk and the number of its first sample, and what comes out of that is added up.
-fn run<R: Send, S: Send>(
-    samples: &Samples<'_>,
-    centres: &[Vec<f64>],
-    reference: &[f64],
-    path: Path,
-    result_bytes: usize,
-    take: impl Fn(&[f64], &mut Vec<R>) + Sync + Send,
-    finish: impl Fn(Chunk<'_>, usize, Vec<R>) -> S + Sync + Send,
-    add: impl Fn(&mut S, &S),
-) -> Result<S> {
-    let apart = |c: &Vec<f64>| c.iter().zip(reference).map(|(c, g)| (c - g) * (c - g)).sum::<f64>();
-    let apart = centres.iter().map(apart).fold(0.0, f64::max) / samples.sample_len() as f64;
-    // Squares that leave the range of single precision, at either end, need double.
-    if samples.element() != Element::F64 && (1e-20..=1e20).contains(&apart) {
-        match run_in::<f32, R, S>(samples, centres, reference, path, result_bytes, &take, &finish, &add) {
-            Err(Error::Overflow { .. }) => {}
-            other => return other,
+struct AsAnswers;
+
+impl Taking for AsAnswers {
+    type Sum = Answers;
+
+    fn zero(&self, _: usize, points: usize) -> Answers {
+        Answers { width: points, values: Vec::new() }
+    }
+
+    fn take(
+        &self,
+        _: Instructions,
+        _: &[Vec<f64>],
+        stored: Stored<'_>,
+        n: usize,
+        distances: &[f64],
+        _: &mut [f64],
+        sum: &mut Answers,
+    ) {
+        let place = (stored.place + n) * sum.width;
+        if sum.values.len() <= place {
+            sum.values.resize(place, 0.0);
+            sum.values.extend_from_slice(distances);
+        } else {
+            sum.values[place..place + sum.width].copy_from_slice(distances);
         }
     }
-    run_in::<f64, R, S>(samples, centres, reference, path, result_bytes, take, finish, add)
+
+    fn merge(&self, sum: &mut Answers, following: &Answers) {
+        sum.values.extend_from_slice(&following.values);
+    }
 }
 
-fn run_in<T: Real, R: Send, S: Send>(
-    samples: &Samples<'_>,
-    centres: &[Vec<f64>],
-    reference: &[f64],
-    path: Path,
-    result_bytes: usize,
-    take: impl Fn(&[f64], &mut Vec<R>) + Sync + Send,
-    finish: impl Fn(Chunk<'_>, usize, Vec<R>) -> S + Sync + Send,
-    add: impl Fn(&mut S, &S),
-) -> Result<S> {
-    let (size, k) = (samples.sample_len(), centres.len());
-    let reference: Vec<T> = reference.iter().map(|&g| T::from_f64(g)).collect();
-    // P × K, so that the centres are the columns of a loading matrix.
-    let mut points = vec![T::from_f64(0.0); size * k];
-    let mut norms = vec![0.0; k];
-    for (j, centre) in centres.iter().enumerate() {
-        for (i, &c) in centre.iter().enumerate() {
-            let point = T::from_f64(c - reference[i].to_f64());
-            points[i * k + j] = point;
-            norms[j] += point.to_f64() * point.to_f64();
-        }
+struct AsGroups;
+
+impl Taking for AsGroups {
+    type Sum = GroupSums;
+
+    fn zero(&self, size: usize, points: usize) -> GroupSums {
+        GroupSums::zero(size, points)
     }
-    chunks::sum(
-        samples,
-        result_bytes,
-        || {
-            let packed = PackedWhole::<T>::new(size);
-            let products = vec![T::from_f64(0.0); k * packed.lanes];
-            (packed, products)
-        },
-        |(packed, products), range, chunk| {
-            let scale = samples.scale();
-            let (reference, points, norms) = (&reference[..], &points[..], &norms[..]);
-            let mut out = Vec::new();
-            let mut finite = true;
-            let take = |distances: &[f64]| {
-                finite &= distances.iter().all(|d| d.is_finite());
-                take(distances, &mut out);
-            };
-            path.run(Distances { chunk, scale, reference, points, norms, packed, products, take });
-            if !finite {
-                samples.check_finite(range.clone())?;
-                return Err(Error::Overflow { sample: samples.largest(range)? });
+
+    fn take(
+        &self,
+        on: Instructions,
+        points: &[Vec<f64>],
+        stored: Stored<'_>,
+        n: usize,
+        distances: &[f64],
+        room: &mut [f64],
+        sum: &mut GroupSums,
+    ) {
+        let mut nearest = 0;
+        for (j, d) in distances.iter().enumerate() {
+            if *d < distances[nearest] {
+                nearest = j;
             }
-            Ok(finish(chunk, range.start, out))
-        },
-        add,
-    )
+        }
+        let (group, weight) = (&mut sum.groups[nearest], stored.weight(n));
+        let (centre, shift, mut range) = (&points[nearest], &mut group.shift, [0.0; 2]);
+        let square = add_difference(on, stored, n, centre, weight, room, shift, &mut range);
+        group.weight += weight;
+        group.squared_distance += weight * square;
+        sum.n_samples += 1;
+    }
+
+    fn merge(&self, sum: &mut GroupSums, following: &GroupSums) {
+        sum.append(following);
+    }
 }
 
-struct Distances<'a, T, F> {
-    chunk: Chunk<'a>,
-    scale: f64,
-    reference: &'a [T],
-    points: &'a [T],
-    norms: &'a [f64],
+struct Near<'a, K> {
+    points: &'a [Vec<f64>],
+    reference: &'a [f64],
+    sums: K,
+}
+
+impl<K> Near<'_, K> {
+    /// Squares that leave the range of single precision, at either end, need double.
+    fn is_double(&self, samples: &Samples<'_>) -> bool {
+        let apart = |c: &Vec<f64>| c.iter().zip(self.reference).map(|(c, g)| (c - g) * (c - g)).sum::<f64>();
+        let apart = self.points.iter().map(apart).fold(0.0, f64::max) / samples.sample_len() as f64;
+        samples.element() == Element::F64 || !SINGLE_RANGE.contains(&apart)
+    }
+}
+
+struct NearSetup<T> {
+    reference: Vec<T>,
+    /// P × points, so that the points are the columns of a loading matrix.
+    points: Vec<T>,
+    norms: Vec<f64>,
+}
+
+struct NearScratch<T> {
+    packed: PackedWhole<T>,
+    products: Aligned<T>,
+    distances: Vec<f64>,
+    room: Vec<f64>,
+}
+
+impl<K: Taking> Work for Near<'_, K> {
+    type Sum = K::Sum;
+    type Setup<T: Real> = NearSetup<T>;
+    type Scratch<T: Real> = NearScratch<T>;
+
+    fn setup<T: Real>(&self) -> NearSetup<T> {
+        let (size, k) = (self.reference.len(), self.points.len());
+        let reference: Vec<T> = self.reference.iter().map(|&g| T::from_f64(g)).collect();
+        let mut points = vec![T::from_f64(0.0); size * k];
+        let mut norms = vec![0.0; k];
+        for (j, point) in self.points.iter().enumerate() {
+            for (i, &c) in point.iter().enumerate() {
+                let point = T::from_f64(c - reference[i].to_f64());
+                points[i * k + j] = point;
+                norms[j] += point.to_f64() * point.to_f64();
+            }
+        }
+        NearSetup { reference, points, norms }
+    }
+
+    fn scratch<T: Real>(&self, setup: &NearSetup<T>) -> NearScratch<T> {
+        let packed = PackedWhole::<T>::new(setup.reference.len());
+        let (k, lanes) = (setup.norms.len(), packed.lanes);
+        let products = Aligned::new(T::from_f64(0.0), k * lanes);
+        NearScratch { packed, products, distances: vec![0.0; k], room: vec![0.0; setup.reference.len()] }
+    }
+
+    fn zero(&self) -> K::Sum {
+        self.sums.zero(self.reference.len(), self.points.len())
+    }
+
+    fn add<T: Real>(
+        &self,
+        on: Instructions,
+        setup: &NearSetup<T>,
+        scratch: &mut NearScratch<T>,
+        stored: Stored<'_>,
+        sum: &mut K::Sum,
+        left_out: &mut Vec<usize>,
+    ) {
+        let lanes = scratch.packed.lanes;
+        for block in stored.blocks(lanes) {
+            let NearScratch { packed, products, distances, room } = scratch;
+            on.run::<T, _>(Products { setup, block: &block, packed, products });
+            for (lane, n) in block.samples.clone().enumerate() {
+                for (j, (distance, norm)) in distances.iter_mut().zip(&setup.norms).enumerate() {
+                    let inner = products[j * lanes + lane].to_f64();
+                    *distance = not_negative(packed.norms()[lane] - 2.0 * inner + norm);
+                }
+                if distances.iter().all(|d| d.is_finite()) {
+                    self.sums.take(on, self.points, stored, n, distances, room, sum);
+                } else {
+                    left_out.push(n);
+                }
+            }
+        }
+    }
+
+    fn merge(&self, sum: &mut K::Sum, following: &K::Sum) {
+        self.sums.merge(sum, following);
+    }
+
+    fn sum_bytes(&self) -> usize {
+        size_of::<f64>() * self.points.len() * self.reference.len()
+    }
+}
+
+/// Inner products of a block of samples with all points.
+struct Products<'a, T> {
+    setup: &'a NearSetup<T>,
+    block: &'a super::load::Block<'a>,
     packed: &'a mut PackedWhole<T>,
     products: &'a mut [T],
-    take: F,
 }
 
-impl<T: Real, F: FnMut(&[f64])> WithSimd for Distances<'_, T, F> {
+impl<T: Real> WithSimd for Products<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { chunk, scale, reference, points, norms, packed, products, mut take } = self;
-        let (size, k, lanes) = (reference.len(), norms.len(), packed.lanes);
-        let count = chunk.len() / size;
-        let mut distances = vec![0.0; k];
-        for start in (0..count).step_by(lanes) {
-            let end = (start + lanes).min(count);
-            packed.fill(simd, chunk, start..end, scale, reference);
-            contract_mode(simd, packed.x(), (1, size, 1), points, k, lanes, products);
-            for lane in 0..end - start {
-                for (j, (distance, norm)) in distances.iter_mut().zip(norms).enumerate() {
-                    let inner = products[j * lanes + lane].to_f64();
-                    *distance = not_negative(packed.norms()[lane] - 2.0 * inner + norm);
-                }
-                take(&distances);
-            }
-        }
+        let Self { setup, block, packed, products } = self;
+        let (size, k, lanes) = (setup.reference.len(), setup.norms.len(), packed.lanes);
+        packed.fill(simd, block, &setup.reference);
+        contract_mode(simd, packed.x(), (1, size, 1), &setup.points, k, lanes, products);
     }
-}
-
-/// The mean of the samples nearest to each centre, and the weight of each group.
-pub(crate) fn group_means(
-    samples: &Samples<'_>,
-    nearest: &[usize],
-    k: usize,
-) -> Result<Vec<(f64, Vec<f64>)>> {
-    let size = samples.sample_len();
-    let mut groups = vec![(0.0, vec![0.0; size]); k];
-    chunks::fold(
-        samples,
-        k * size * size_of::<f64>(),
-        || (),
-        |(), range, chunk| {
-            let mut groups = vec![(0.0, vec![0.0; size]); k];
-            for n in 0..range.len() {
-                let weight = samples.weight(range.start + n);
-                let (total, sum) = &mut groups[nearest[range.start + n]];
-                *total += weight;
-                let factor = weight * samples.scale();
-                match chunk.slice(n * size..(n + 1) * size) {
-                    Chunk::U8(x) => sum.iter_mut().zip(x).for_each(|(s, &x)| *s += factor * f64::from(x)),
-                    Chunk::F32(x) => sum.iter_mut().zip(x).for_each(|(s, &x)| *s += factor * f64::from(x)),
-                    Chunk::F64(x) => sum.iter_mut().zip(x).for_each(|(s, &x)| *s += factor * x),
-                }
-            }
-            Ok(groups)
-        },
-        |part| {
-            for ((total, sum), (t, s)) in groups.iter_mut().zip(part) {
-                *total += t;
-                sum.iter_mut().zip(s).for_each(|(a, b)| *a += b);
-            }
-        },
-    )?;
-    for (total, sum) in &mut groups {
-        if *total > 0.0 {
-            sum.iter_mut().for_each(|s| *s /= *total);
-        }
-    }
-    Ok(groups)
 }

@@ -81,14 +81,18 @@ pub(crate) struct PlannedComponent<T> {
     pub(crate) loadings: Vec<Vec<T>>,
     /// M − G in the working precision, in the order of the rows of the panels.
     pub(crate) mean: Vec<T>,
-    /// M − G in double precision.
+    /// M − G in double precision, rounded, and what rounding took off.
     pub(crate) offset: Vec<f64>,
+    pub(crate) rounded_offset: Vec<T>,
+    pub(crate) lacking: Vec<f64>,
     /// ‖M − G‖² of the rounded mean.
     pub(crate) mean_norm: f64,
     /// (M − G) after the first step, with its sign turned: what the contraction of a sample begins with, so that
     /// everything after it is centred.
     pub(crate) start: Vec<T>,
     pub(crate) density: Density,
+    /// v of the core.
+    pub(crate) posterior_variance: Vec<f64>,
     pub(crate) log_weight: f64,
     /// Π_{e≠d} λ^(e) for the mode that is updated.
     pub(crate) other_variances: Vec<f64>,
@@ -144,13 +148,15 @@ fn plan_component<T: Real>(
 ) -> PlannedComponent<T> {
     // The pass sees the rounded mean: with the same rounding in every term, what cancels still cancels.
     let offset: Vec<f64> = component.mean().iter().zip(reference).map(|(m, g)| m - g.to_f64()).collect();
-    let rounded: Vec<f64> = offset.iter().map(|&m| T::from_f64(m).to_f64()).collect();
+    let rounded_offset: Vec<T> = offset.iter().map(|&m| T::from_f64(m)).collect();
+    let rounded: Vec<f64> = rounded_offset.iter().map(|m| m.to_f64()).collect();
     let mut mean = vec![T::from_f64(0.0); rounded.len()];
     for panel in panels {
         for (element, &row) in panel.runs.iter().flat_map(Clone::clone).zip(&panel.rows) {
             mean[panel.start + row as usize] = T::from_f64(rounded[element]);
         }
     }
+    let density = Density::new(component);
     let start = mode_contraction(&rounded, shape, first.mode, &component.loadings()[first.mode]);
     PlannedComponent {
         loadings: component
@@ -161,8 +167,11 @@ fn plan_component<T: Real>(
         mean_norm: rounded.iter().map(|m| m * m).sum(),
         start: start.into_iter().map(|x| T::from_f64(-x)).collect(),
         mean,
+        lacking: offset.iter().zip(&rounded).map(|(m, r)| m - r).collect(),
         offset,
-        density: Density::new(component),
+        rounded_offset,
+        posterior_variance: density.posterior_variance(),
+        density,
         log_weight: weight.ln(),
         other_variances: component.other_variances(mode),
     }

@@ -11,6 +11,7 @@ use super::load::Stored;
 use super::simd::{Instructions, Real};
 use crate::data::{Chunk, Samples};
 use crate::error::{Error, Result};
+use crate::pass::SINGLE_RANGE;
 use crate::walk::{self, Job};
 
 /// What a pass does with samples, in either precision.
@@ -54,6 +55,12 @@ pub(super) trait Work: Sync {
 
     /// The memory one sum takes, roughly.
     fn sum_bytes(&self) -> usize;
+}
+
+/// Whether numbers of type `T` have room for squares of this size, and digits left below them.
+pub(super) fn has_room_for<T: Real>(mean_square: f64) -> bool {
+    let is_single = T::EPSILON > f64::EPSILON;
+    mean_square.is_finite() && (!is_single || mean_square == 0.0 || SINGLE_RANGE.contains(&mean_square))
 }
 
 /// The sum over all samples, in double precision or, as far as it goes, in single.

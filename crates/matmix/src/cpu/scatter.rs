@@ -1,91 +1,93 @@
 //! Scatters, Σ_n w_n Z_n Z_nᵀ: what `LowRank` takes its eigenvectors from.
 
 use pulp::{Simd, WithSimd};
-use rayon::prelude::*;
 
 use super::aligned::Aligned;
-use super::chunks;
 use super::contract::{contract_steps, multiply, total};
 use super::gram::Gram;
-use super::pack::{PackedWhole, lanes};
+use super::load::Stored;
 use super::plan::{Step, cheapest_last, steps};
-use super::simd::{Path, Real};
-use crate::data::{Chunk, Element, Samples};
-use crate::error::{Error, Result};
+use super::redo::{self, Work, has_room_for};
+use super::samples_abreast::{PackedWhole, lanes};
+use super::simd::{Instructions, Real};
+use crate::data::{Element, Samples};
+use crate::error::Result;
 use crate::linalg::{Matrix, add_rows_gram};
+use crate::parallel;
+use crate::pass::{ScatterPass, ScatterSums};
 
-/// What one pass finds: a scatter per mode that was asked for, and Σ w ‖X − M‖².
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Scatters {
-    pub(crate) scatters: Vec<Matrix>,
-    pub(crate) squares: f64,
+/// One pass over all samples.
+pub(super) fn scatter(pass: &ScatterPass, samples: &Samples<'_>, on: Instructions) -> Result<ScatterSums> {
+    let work = Scatter { pass, shape: samples.shape(), targets: Target::all(samples.shape(), pass) };
+    let sums = redo::sum(samples, on, samples.element() == Element::F64, &work)?;
+    Ok(work.finished(sums, samples.len()))
 }
 
-/// For each of the `modes` d, Σ w Z Zᵀ with Z = unfold_d((X − M) ×_{e≠d} V^(e)ᵀ), p_d × p_d; if there are none, Σ w y yᵀ
-/// of the flattened cores y = (X − M) ×_e V^(e)ᵀ. Modes whose loadings are `None` are kept whole.
-pub(crate) fn scatters(
-    samples: &Samples<'_>,
-    mean: &[f64],
-    loadings: &[Option<Matrix>],
-    modes: &[usize],
-    path: Path,
-) -> Result<Scatters> {
-    if samples.element() != Element::F64 {
-        let found = match run::<f32>(samples, mean, loadings, modes, path) {
-            Err(Error::Overflow { .. }) => None,
-            other => Some(other?),
+struct Scatter<'a> {
+    pass: &'a ScatterPass,
+    shape: &'a [usize],
+    targets: Vec<Target>,
+}
+
+impl Scatter<'_> {
+    fn finished(&self, sums: Sums, n_samples: usize) -> ScatterSums {
+        let scatter = |(triangle, target): (&Vec<f64>, &Target)| {
+            let mut scatter = Matrix::zeros(target.rows(), target.rows());
+            for i in 0..target.rows() {
+                for (j, &x) in triangle[i * (i + 1) / 2..][..=i].iter().enumerate() {
+                    scatter[(i, j)] = x;
+                    scatter[(j, i)] = x;
+                }
+            }
+            scatter
         };
-        // Squares that leave the range of single precision, at either end, are done again.
-        let per_element = |s: &Matrix| s.trace() / (samples.total_weight() * samples.sample_len() as f64);
-        let in_range = |s: &Matrix| (1e-20..=1e20).contains(&per_element(s));
-        if let Some(found) = found.filter(|found| found.scatters.iter().all(in_range)) {
-            return Ok(found);
+        let scatters = sums.triangles.iter().zip(&self.targets).map(scatter).collect();
+        ScatterSums { n_samples: n_samples as u64, scatters, squares: sums.squares }
+    }
+}
+
+impl Work for Scatter<'_> {
+    type Sum = Sums;
+    type Setup<T: Real> = ScatterPlan<T>;
+    type Scratch<T: Real> = Scratch<T>;
+
+    fn setup<T: Real>(&self) -> ScatterPlan<T> {
+        debug_assert_eq!(self.shape.len(), self.pass.loadings.len());
+        let narrow = |v: &Matrix| v.as_slice().iter().map(|&x| T::from_f64(x)).collect();
+        ScatterPlan {
+            loadings: self.pass.loadings.iter().map(|v| v.as_ref().map_or(vec![], narrow)).collect(),
+            reference: self.pass.mean.iter().map(|&m| T::from_f64(m)).collect(),
         }
     }
-    run::<f64>(samples, mean, loadings, modes, path)
-}
 
-fn run<T: Real>(
-    samples: &Samples<'_>,
-    mean: &[f64],
-    loadings: &[Option<Matrix>],
-    modes: &[usize],
-    path: Path,
-) -> Result<Scatters> {
-    let plan = ScatterPlan::<T>::new(samples.shape(), mean, loadings, modes);
-    let zero = || Sums {
-        triangles: plan.targets.iter().map(|t| vec![0.0; t.rows() * (t.rows() + 1) / 2]).collect(),
-        squares: 0.0,
-    };
-    let numbers: usize = plan.targets.iter().map(|t| t.rows() * (t.rows() + 1) / 2).sum();
-    let total = chunks::sum(
-        samples,
-        numbers * size_of::<f64>(),
-        || Scratch::new(&plan),
-        |scratch, range, chunk| {
-            let mut sums = zero();
-            let part = Part { plan: &plan, samples, chunk, first: range.start };
-            path.run(AddChunk { part, scratch, sums: &mut sums });
-            if !sums.is_finite() {
-                samples.check_finite(range.clone())?;
-                return Err(Error::Overflow { sample: samples.largest(range)? });
-            }
-            Ok(sums)
-        },
-        Sums::merge,
-    )?;
-    let scatter = |(triangle, target): (&Vec<f64>, &Target)| {
-        let mut scatter = Matrix::zeros(target.rows(), target.rows());
-        for i in 0..target.rows() {
-            for (j, &x) in triangle[i * (i + 1) / 2..][..=i].iter().enumerate() {
-                scatter[(i, j)] = x;
-                scatter[(j, i)] = x;
-            }
-        }
-        scatter
-    };
-    let scatters = total.triangles.iter().zip(&plan.targets).map(scatter).collect();
-    Ok(Scatters { scatters, squares: total.squares })
+    fn scratch<T: Real>(&self, plan: &ScatterPlan<T>) -> Scratch<T> {
+        Scratch::new(plan, &self.targets)
+    }
+
+    fn zero(&self) -> Sums {
+        let triangle = |t: &Target| vec![0.0; t.rows() * (t.rows() + 1) / 2];
+        Sums { triangles: self.targets.iter().map(triangle).collect(), squares: 0.0 }
+    }
+
+    fn add<T: Real>(
+        &self,
+        on: Instructions,
+        plan: &ScatterPlan<T>,
+        scratch: &mut Scratch<T>,
+        stored: Stored<'_>,
+        sums: &mut Sums,
+        left_out: &mut Vec<usize>,
+    ) {
+        on.run::<T, _>(AddChunk { plan, targets: &self.targets, stored, scratch, sums, left_out });
+    }
+
+    fn merge(&self, sums: &mut Sums, following: &Sums) {
+        sums.merge(following);
+    }
+
+    fn sum_bytes(&self) -> usize {
+        self.targets.iter().map(|t| t.rows() * (t.rows() + 1) / 2 * size_of::<f64>()).sum()
+    }
 }
 
 /// The lower triangles of the scatters row by row, and the sum of squares.
@@ -101,17 +103,16 @@ impl Sums {
     fn merge(&mut self, other: &Sums) {
         for (to, from) in self.triangles.iter_mut().zip(&other.triangles) {
             // Each number on its own: the threads change nothing about it.
-            let parts = to.par_chunks_mut(ADDED_AT_A_TIME).zip(from.par_chunks(ADDED_AT_A_TIME));
-            parts.for_each(|(to, from)| to.iter_mut().zip(from).for_each(|(t, f)| *t += f));
+            let add = |first: usize, to: &mut [f64]| {
+                to.iter_mut().zip(&from[first..]).for_each(|(t, f)| *t += f);
+            };
+            if to.len() > ADDED_AT_A_TIME {
+                parallel::stretches(to, ADDED_AT_A_TIME, add);
+            } else {
+                add(0, to);
+            }
         }
         self.squares += other.squares;
-    }
-
-    fn is_finite(&self) -> bool {
-        let diagonal = |t: &Vec<f64>| {
-            (1..).map(|i| i * (i + 1) / 2 - 1).take_while(|&at| at < t.len()).all(|at| t[at].is_finite())
-        };
-        self.squares.is_finite() && self.triangles.iter().all(diagonal)
     }
 }
 
@@ -143,14 +144,9 @@ impl Target {
     }
 }
 
-struct ScatterPlan<T> {
-    targets: Vec<Target>,
-    loadings: Vec<Vec<T>>,
-    reference: Vec<T>,
-}
-
-impl<T: Real> ScatterPlan<T> {
-    fn new(shape: &[usize], mean: &[f64], loadings: &[Option<Matrix>], modes: &[usize]) -> Self {
+impl Target {
+    fn all(shape: &[usize], pass: &ScatterPass) -> Vec<Self> {
+        let ScatterPass { loadings, modes, .. } = pass;
         let rank: Vec<usize> =
             loadings.iter().zip(shape).map(|(v, &p)| v.as_ref().map_or(p, Matrix::cols)).collect();
         let contracted = |except: Option<usize>| {
@@ -163,13 +159,14 @@ impl<T: Real> ScatterPlan<T> {
             sides: (rank[..d].iter().product(), shape[d], rank[d + 1..].iter().product()),
         };
         let of_cores = || Target { steps: contracted(None), sides: (1, rank.iter().product(), 1) };
-        let narrow = |v: &Matrix| v.as_slice().iter().map(|&x| T::from_f64(x)).collect();
-        Self {
-            targets: if modes.is_empty() { vec![of_cores()] } else { modes.iter().map(of_mode).collect() },
-            loadings: loadings.iter().map(|v| v.as_ref().map_or(vec![], narrow)).collect(),
-            reference: mean.iter().map(|&m| T::from_f64(m)).collect(),
-        }
+        if modes.is_empty() { vec![of_cores()] } else { modes.iter().map(of_mode).collect() }
     }
+}
+
+/// Loadings and mean in the working precision.
+struct ScatterPlan<T> {
+    loadings: Vec<Vec<T>>,
+    reference: Vec<T>,
 }
 
 /// What a thread reuses from chunk to chunk.
@@ -197,7 +194,7 @@ enum ChunkSums<T> {
 }
 
 impl<T: Real> Scratch<T> {
-    fn new(plan: &ScatterPlan<T>) -> Self {
+    fn new(plan: &ScatterPlan<T>, targets: &[Target]) -> Self {
         let zeros = |n: usize| vec![T::from_f64(0.0); n];
         let aligned = |n: usize| Aligned::new(T::from_f64(0.0), n);
         let lanes = lanes::<T>();
@@ -209,56 +206,54 @@ impl<T: Real> Scratch<T> {
                 n => ChunkSums::Matrix(zeros(n * n)),
             },
         };
-        let as_they_lie = plan.targets.iter().all(Target::is_of_samples);
+        let as_they_lie = targets.iter().all(Target::is_of_samples);
         Self {
             packed: (!as_they_lie).then(|| PackedWhole::new(plan.reference.len())),
-            targets: plan.targets.iter().map(target).collect(),
+            targets: targets.iter().map(target).collect(),
             row: zeros(plan.reference.len()),
         }
     }
 }
 
-/// A chunk of samples and what is to be done with it.
-#[derive(Clone, Copy)]
-struct Part<'a, T> {
-    plan: &'a ScatterPlan<T>,
-    samples: &'a Samples<'a>,
-    chunk: Chunk<'a>,
-    first: usize,
-}
-
 struct AddChunk<'a, T> {
-    part: Part<'a, T>,
+    plan: &'a ScatterPlan<T>,
+    targets: &'a [Target],
+    stored: Stored<'a>,
     scratch: &'a mut Scratch<T>,
     sums: &'a mut Sums,
+    left_out: &'a mut Vec<usize>,
 }
 
 impl<T: Real> WithSimd for AddChunk<'_, T> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let Self { part, scratch, sums } = self;
-        let Scratch { packed, targets, row } = scratch;
-        match packed {
-            Some(packed) => part.add_blocks(simd, packed, targets, row, sums),
-            None => part.add_rows(simd, targets, row, sums),
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        match self.scratch.packed {
+            Some(_) => self.add_blocks(simd),
+            None => self.add_rows(simd),
         }
-        for (target, out) in targets.iter_mut().zip(&mut sums.triangles) {
+        for (target, out) in self.scratch.targets.iter_mut().zip(&mut self.sums.triangles) {
             target.sums.finish(simd, out);
         }
     }
 }
 
-impl<T: Real> Part<'_, T> {
+impl<T: Real> AddChunk<'_, T> {
     /// The samples one after the other, as they lie.
     #[inline(always)]
-    fn add_rows<S: Simd>(&self, simd: S, targets: &mut [TargetScratch<T>], row: &mut [T], sums: &mut Sums) {
+    fn add_rows<S: Simd>(&mut self, simd: S) {
+        let Self { plan, stored, scratch, sums, left_out, .. } = self;
+        let Scratch { targets, row, .. } = &mut **scratch;
         let size = row.len();
-        for n in 0..self.chunk.len() / size {
-            let weight = self.samples.weight(self.first + n);
-            let (x, scale) = (self.chunk.slice(n * size..(n + 1) * size), self.samples.scale());
-            sums.squares += weight * centre(simd, x, scale, &self.plan.reference, weight.sqrt(), row);
+        for n in 0..stored.count() {
+            let weight = stored.weight(n);
+            let square = centre(simd, *stored, n, &plan.reference, weight.sqrt(), row);
+            if !has_room_for::<T>(square / size as f64) {
+                left_out.push(n);
+                continue;
+            }
+            sums.squares += weight * square;
             for target in &mut *targets {
                 if let ChunkSums::Vectors(gram) = &mut target.sums {
                     gram.add(simd, row);
@@ -269,41 +264,37 @@ impl<T: Real> Part<'_, T> {
 
     /// The samples block by block, packed as lanes and contracted.
     #[inline(always)]
-    fn add_blocks<S: Simd>(
-        &self,
-        simd: S,
-        packed: &mut PackedWhole<T>,
-        targets: &mut [TargetScratch<T>],
-        row: &mut [T],
-        sums: &mut Sums,
-    ) {
-        let Part { plan, samples, chunk, first } = *self;
-        let (count, lanes) = (chunk.len() / row.len(), packed.lanes);
-        for start in (0..count).step_by(lanes) {
-            let end = (start + lanes).min(count);
-            packed.fill(simd, chunk, start..end, samples.scale(), &plan.reference);
+    fn add_blocks<S: Simd>(&mut self, simd: S) {
+        let Self { plan, targets: of, stored, scratch, sums, left_out } = self;
+        let Scratch { packed: Some(packed), targets, row } = &mut **scratch else { return };
+        let (lanes, size) = (packed.lanes, row.len());
+        for block in stored.blocks(lanes) {
+            packed.fill(simd, &block, &plan.reference);
             // What is packed next is read while this block is worked on.
-            let mut fetch = packed.fetch(chunk, end..(end + lanes).min(count));
+            let mut fetch = packed.fetch(&block);
             fetch.advance(fetch.lines());
-            for lane in 0..end - start {
-                sums.squares += samples.weight(first + start + lane) * packed.norms()[lane];
-            }
-            if samples.weights().is_some() {
-                // A weight on both sides of Z Zᵀ is its root on Z.
-                for lane in 0..end - start {
-                    let root = T::from_f64(samples.weight(first + start + lane).sqrt());
-                    packed.x_mut().iter_mut().skip(lane).step_by(lanes).for_each(|x| *x *= root);
+            for (lane, n) in block.samples.clone().enumerate() {
+                let (weight, square) = (stored.weight(n), packed.norms()[lane]);
+                let fine = has_room_for::<T>(square / size as f64);
+                if fine {
+                    sums.squares += weight * square;
+                } else {
+                    left_out.push(n);
+                }
+                if !fine || stored.is_weighted() {
+                    // A weight on both sides of Z Zᵀ is its root on Z.
+                    let root = T::from_f64(weight.sqrt());
+                    let lane = packed.x_mut().iter_mut().skip(lane).step_by(lanes);
+                    lane.for_each(|x| *x = if fine { *x * root } else { T::from_f64(0.0) });
                 }
             }
-            for (target, scratch) in plan.targets.iter().zip(&mut *targets) {
+            for (target, scratch) in of.iter().zip(&mut *targets) {
                 let TargetScratch { stages, sums } = scratch;
                 contract_steps(simd, packed.x(), &target.steps, &plan.loadings, lanes, stages);
                 let z = stages.last().map_or(packed.x(), |z| z);
                 let (before, n, after) = target.sides;
                 match sums {
-                    ChunkSums::Lanes(sums) => {
-                        multiply(simd, z, z, (before, n, n, after * lanes), T::vectors_mut::<S>(sums));
-                    }
+                    ChunkSums::Lanes(sums) => multiply(simd, z, z, (before, n, n, after * lanes), sums),
                     ChunkSums::Matrix(sums) => {
                         for slab in z.chunks_exact(n * after * lanes) {
                             add_rows_gram(slab, n, sums);
@@ -311,7 +302,7 @@ impl<T: Real> Part<'_, T> {
                     }
                     ChunkSums::Vectors(gram) => {
                         let row = &mut row[..n];
-                        for lane in 0..end - start {
+                        for lane in 0..block.count() {
                             for (to, from) in row.iter_mut().zip(z[lane..].iter().step_by(lanes)) {
                                 *to = *from;
                             }
@@ -333,7 +324,7 @@ impl<T: Real> ChunkSums<T> {
             ChunkSums::Lanes(sums) => {
                 let rows = (sums.len() / T::LANES).isqrt();
                 let mut whole = vec![0.0; rows * rows];
-                total::<T, S>(simd, T::vectors_mut::<S>(sums), &mut whole);
+                total(simd, sums, &mut whole);
                 (rows, whole)
             }
             ChunkSums::Matrix(sums) => {
@@ -349,22 +340,22 @@ impl<T: Real> ChunkSums<T> {
     }
 }
 
-/// Writes a sample less the reference, times `root`, to `out`; returns ‖X − M‖².
+/// Writes sample `n` less the reference, times `root`, to `out`; returns ‖X − M‖².
 #[inline(always)]
 fn centre<T: Real, S: Simd>(
     simd: S,
-    x: Chunk<'_>,
-    scale: f64,
+    stored: Stored<'_>,
+    n: usize,
     reference: &[T],
     root: f64,
     out: &mut [T],
 ) -> f64 {
-    simd.vectorize(Centre { x, scale, reference, root, out })
+    simd.vectorize(Centre { stored, n, reference, root, out })
 }
 
 struct Centre<'a, T> {
-    x: Chunk<'a>,
-    scale: f64,
+    stored: Stored<'a>,
+    n: usize,
     reference: &'a [T],
     root: f64,
     out: &'a mut [T],
@@ -378,47 +369,31 @@ impl<T: Real> WithSimd for Centre<'_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) -> f64 {
-        let Self { x, scale, reference, root, out } = self;
-        let (scale, root) = (T::from_f64(scale), T::from_f64(root));
-        match x {
-            Chunk::U8(x) => centred(x, scale, reference, root, out),
-            Chunk::F32(x) => centred(x, scale, reference, root, out),
-            Chunk::F64(x) => centred(x, scale, reference, root, out),
+        const N: usize = 8;
+        let Self { stored, n, reference, root, out } = self;
+        stored.load(n, 0..reference.len(), reference, out);
+        let root = T::from_f64(root);
+        let mut square = 0.0;
+        for out in out.chunks_mut(SQUARES) {
+            let mut squares = [T::from_f64(0.0); N];
+            let (whole, rest) = out.as_chunks_mut::<N>();
+            for d in whole {
+                // Loops of their own: these become vectors.
+                for i in 0..N {
+                    squares[i] += d[i] * d[i];
+                }
+                for i in 0..N {
+                    d[i] *= root;
+                }
+            }
+            for (d, square) in rest.iter_mut().zip(&mut squares) {
+                *square += *d * *d;
+                *d *= root;
+            }
+            for s in squares {
+                square += s.to_f64();
+            }
         }
+        square
     }
-}
-
-#[inline(always)]
-fn centred<T: Real, E: Copy + Into<f64>>(x: &[E], scale: T, reference: &[T], root: T, out: &mut [T]) -> f64 {
-    const N: usize = 8;
-    let mut square = 0.0;
-    for ((x, g), out) in x.chunks(SQUARES).zip(reference.chunks(SQUARES)).zip(out.chunks_mut(SQUARES)) {
-        let mut squares = [T::from_f64(0.0); N];
-        let (x, x_rest) = x.as_chunks::<N>();
-        let (g, g_rest) = g.as_chunks::<N>();
-        let (out, out_rest) = out.as_chunks_mut::<N>();
-        for ((x, g), out) in x.iter().zip(g).zip(out) {
-            // Arrays of their own, one loop each: these become vectors.
-            let mut d = [T::from_f64(0.0); N];
-            for i in 0..N {
-                d[i] = T::from_f64(x[i].into()) * scale - g[i];
-            }
-            for i in 0..N {
-                squares[i] += d[i] * d[i];
-            }
-            for i in 0..N {
-                d[i] *= root;
-            }
-            *out = d;
-        }
-        for i in 0..x_rest.len() {
-            let d = T::from_f64(x_rest[i].into()) * scale - g_rest[i];
-            squares[i] += d * d;
-            out_rest[i] = d * root;
-        }
-        for s in squares {
-            square += s.to_f64();
-        }
-    }
-    square
 }

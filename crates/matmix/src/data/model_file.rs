@@ -6,54 +6,10 @@ use serde_json::Value;
 
 use super::tensors::{Tensors, read_mixture, write_mixture};
 use crate::error::Result;
-use crate::fit::History;
 use crate::linalg::Matrix;
-use crate::model::{LowRank, Mixture};
+use crate::model::{History, LowRank, Model};
 
 const FORMAT: &str = "model file";
-
-/// Either of the two model types.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Model {
-    /// A mixture with a noise model.
-    Mixture(Mixture),
-    /// Orthonormal loadings.
-    LowRank(LowRank),
-}
-
-impl Model {
-    /// The shape of the samples it is for.
-    pub fn shape(&self) -> &[usize] {
-        match self {
-            Model::Mixture(m) => m.shape(),
-            Model::LowRank(m) => m.shape(),
-        }
-    }
-
-    /// The shape of its cores.
-    pub fn rank(&self) -> &[usize] {
-        match self {
-            Model::Mixture(m) => m.rank(),
-            Model::LowRank(m) => m.rank(),
-        }
-    }
-
-    /// K; a `LowRank` is one component.
-    pub fn n_components(&self) -> usize {
-        match self {
-            Model::Mixture(m) => m.n_components(),
-            Model::LowRank(_) => 1,
-        }
-    }
-
-    /// The number of free parameters.
-    pub fn n_parameters(&self) -> usize {
-        match self {
-            Model::Mixture(m) => m.n_parameters(),
-            Model::LowRank(m) => m.n_parameters(),
-        }
-    }
-}
 
 /// A model and what is known about how it came about.
 #[derive(Debug, Clone, PartialEq)]

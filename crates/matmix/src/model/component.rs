@@ -1,5 +1,7 @@
 //! One component of a mixture: X = B ×_1 U^(1) … ×_D U^(D) + M + σ ε.
 
+use std::borrow::Cow;
+
 use super::canonical::{canonicalize, is_canonical};
 use super::check_loadings;
 use crate::error::{Error, Result, sides};
@@ -13,7 +15,76 @@ pub struct Component {
     noise_variance: f64,
 }
 
+/// What a parameter of a component is, for whoever treats them alike but for that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// M.
+    Mean,
+    /// U^(d), which may be rotated.
+    Loading(usize),
+    /// σ², which has a floor.
+    Noise,
+}
+
+/// One of the tensors a component is made of: its name in files and in Python (with all components side by side), its shape and what it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Parameter {
+    pub(crate) name: String,
+    pub(crate) shape: Vec<usize>,
+    pub(crate) kind: Kind,
+}
+
+impl Parameter {
+    /// All parameters of components for samples of this shape with cores of this rank, in the order in which they are written. The
+    /// one list: bytes that travel, files, the coordinates of the accelerator and Python's attributes follow from it.
+    pub(crate) fn all(shape: &[usize], rank: &[usize]) -> Vec<Self> {
+        let mut all = vec![Self { name: "means".into(), shape: shape.to_vec(), kind: Kind::Mean }];
+        for (d, (&p, &r)) in shape.iter().zip(rank).enumerate() {
+            let name = format!("loadings.{}", d + 1);
+            all.push(Self { name, shape: vec![p, r], kind: Kind::Loading(d) });
+        }
+        all.push(Self { name: "noise_variances".into(), shape: vec![], kind: Kind::Noise });
+        all
+    }
+
+    /// How many numbers it has.
+    pub(crate) fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+}
+
 impl Component {
+    /// The values of all parameters, in the order of [`Parameter::all`].
+    pub(crate) fn values(&self) -> Vec<Cow<'_, [f64]>> {
+        let mut values = vec![Cow::Borrowed(&self.mean[..])];
+        values.extend(self.loadings.iter().map(|u| Cow::Borrowed(u.as_slice())));
+        values.push(Cow::Owned(vec![self.noise_variance]));
+        values
+    }
+
+    /// A component with the very numbers that `value` gives for each parameter, checked.
+    pub(crate) fn assemble(
+        shape: &[usize],
+        rank: &[usize],
+        mut value: impl FnMut(&Parameter) -> Result<Vec<f64>>,
+    ) -> Result<Self> {
+        let rank = super::ranks_for(shape, rank)?;
+        let (mut mean, mut loadings, mut noise) = (vec![], vec![], f64::NAN);
+        for parameter in Parameter::all(shape, &rank) {
+            let values = value(&parameter)?;
+            if values.len() != parameter.len() {
+                let (name, needed, found) = (&parameter.name, parameter.len(), values.len());
+                return Err(Error::Model { problem: format!("`{name}` has {found} numbers instead of {needed}") });
+            }
+            match parameter.kind {
+                Kind::Mean => mean = values,
+                Kind::Loading(d) => loadings.push(Matrix::from_vec(shape[d], rank[d], values)),
+                Kind::Noise => noise = values[0],
+            }
+        }
+        Self::exactly(shape, mean, loadings, noise)
+    }
+
     /// A component from its parameters, which are checked and brought into canonical form: the loadings are
     /// rotated so that U^(d)ᵀU^(d) is diagonal and descending, which changes nothing about the model.
     pub fn new(shape: &[usize], mean: Vec<f64>, loadings: Vec<Matrix>, noise_variance: f64) -> Result<Self> {

@@ -121,6 +121,18 @@ impl Mixture {
         })
     }
 
+    /// Σ_k π_k M_k: the mean of all samples. Subtracted from every sample before anything else, so that single precision is spent
+    /// on what differs between samples.
+    pub(crate) fn overall_mean(&self) -> Vec<f64> {
+        let mut mean = vec![0.0; self.sample_len()];
+        for (weight, component) in self.weights.iter().zip(&self.components) {
+            for (g, m) in mean.iter_mut().zip(component.mean()) {
+                *g += weight * m;
+            }
+        }
+        mean
+    }
+
     /// The number of free parameters: weights, means, noise variances and loadings, less what rotations of
     /// the latent axes and moving scale between the modes leave undetermined.
     pub fn n_parameters(&self) -> usize {

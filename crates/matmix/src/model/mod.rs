@@ -1,18 +1,34 @@
 //! What is fitted: the two model types and everything that follows from their parameters alone.
 //!
 //! A model knows no file, thread pool or clock, and never loops over iterations.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`any`] | either of the two types |
+//! | [`mixture`] | weights and components |
+//! | [`component`] | mean, loadings and noise of one component, and the list of its parameters |
+//! | [`density`] | densities and posteriors |
+//! | [`low_rank`] | orthonormal loadings without noise |
+//! | [`canonical`] | the one representative of all loadings that mean the same |
+//! | [`sampling`] | drawing new samples |
+//! | [`history`] | what happened during a fit |
 
+mod any;
 mod canonical;
 mod component;
 mod density;
+mod history;
 mod low_rank;
 mod mixture;
 mod sampling;
 
+pub use any::Model;
 pub(crate) use canonical::fix_sign;
 pub use component::Component;
+pub(crate) use component::{Kind, Parameter};
 pub use density::Density;
 pub(crate) use density::not_negative;
+pub use history::{Event, History, StopReason};
 pub use low_rank::LowRank;
 pub use mixture::{Criteria, Mixture};
 pub use sampling::Drawn;

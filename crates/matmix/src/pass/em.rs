@@ -266,6 +266,9 @@ impl Pass for EmPass {
             Update::Mode(d) if d >= shape.len() => Err(Error::Task {
                 problem: format!("mode {d} (from 0) of samples of {}", sides(shape)),
             }),
+            Update::Mode(_) if shape.len() == 1 => Err(Error::Task {
+                problem: "vectors have one mode, and to update it is to update all".into(),
+            }),
             _ => Ok(()),
         }
     }

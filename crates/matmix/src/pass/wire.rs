@@ -114,7 +114,7 @@ impl Writer {
         self.sizes(model.rank());
         self.reals(model.weights());
         for component in model.components() {
-            component.tensors().for_each(|tensor| self.reals(&tensor.values));
+            component.values().iter().for_each(|values| self.reals(values));
         }
     }
 
@@ -297,8 +297,11 @@ impl<'a> Reader<'a> {
         let (shape, rank, weights) = (self.sizes()?, self.sizes()?, self.reals()?);
         let mut components = Vec::new();
         for _ in 0..weights.len() {
-            let component = Component::assemble(&shape, &rank, |_| self.reals())?;
-            components.push(component.map_err(|e| self.wrong(e.to_string()))?);
+            let component = Component::assemble(&shape, &rank, |_| self.reals());
+            components.push(component.map_err(|e| match e {
+                Error::Bytes { .. } => e,
+                other => self.wrong(other.to_string()),
+            })?);
         }
         Mixture::exactly(&shape, weights, components).map_err(|e| self.wrong(e.to_string()))
     }

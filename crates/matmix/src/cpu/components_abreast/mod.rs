@@ -284,6 +284,21 @@ impl<T: Real> Stack<T> {
         })
     }
 
+    /// Q of one sample under component `k`, in the order of its core.
+    #[inline(always)]
+    pub(crate) fn core(&self, stacked: &Stacked<T>, k: usize, sample: usize, out: &mut [T]) {
+        let (of, width) = (stacked.lanes_of(k), stacked.width);
+        let (cols, inner) = (stacked.first.cols, stacked.inner);
+        let rows = self.y(sample).chunks_exact(width).zip(stacked.rounded_precision.chunks_exact(width));
+        for (row, (y, precision)) in rows.enumerate() {
+            let (y, precision) = (&y[of.clone()], &precision[of.clone()]);
+            let first = row / inner * cols * inner + row % inner;
+            for j in 0..cols {
+                out[first + j * inner] = y[j] * precision[j];
+            }
+        }
+    }
+
     /// What the core takes off the squared error of one sample under component `k`.
     #[inline(always)]
     pub(crate) fn explained(&self, stacked: &Stacked<T>, k: usize, sample: usize) -> f64 {

@@ -124,6 +124,11 @@ impl<T: Real> Stacked<T> {
         std::iter::once(first).chain(self.later.iter().map(|l| l.step.out_len())).collect()
     }
 
+    /// M − G of a component.
+    pub(crate) fn mean(&self, component: usize) -> &[T] {
+        &self.means[component * self.stride..(component + 1) * self.stride]
+    }
+
     pub(crate) fn lanes_of(&self, component: usize) -> Range<usize> {
         component * self.first.cols..(component + 1) * self.first.cols
     }

@@ -1,0 +1,218 @@
+//! What computes: the processor, with whatever instruction set it has.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`simd`] | the instruction sets and the numbers the kernels run in |
+//! | [`load`] | from stored elements to numbers; blocks of samples; fetching them into cache |
+//! | [`redo`] | what leaves the range of single precision is done in double |
+//! | [`tiles`] | the sizes of a tile as constants |
+//! | [`aligned`] | memory that begins where a cache line does |
+//! | [`plan`] | a model made ready |
+//! | [`evaluator`] | the one evaluator: a model, samples, and whoever wants to know |
+//! | [`samples_abreast`], [`components_abreast`] | its two arrangements |
+//! | [`densities`] | densities and responsibilities |
+//! | [`bounds`] | which components need not be looked at |
+//! | [`contract`] | the kernel of samples side by side: one mode against a loading matrix |
+//! | [`joint`] | the sums that update every mode |
+//! | [`gram`] | Σ x xᵀ |
+//! | [`em`], [`infer`], [`cores`], [`moments`], [`nearest`], [`scatter`] | the passes |
+//! | [`oracle`] | tests: every instruction set against the equations written out |
+
+mod aligned;
+mod bounds;
+mod components_abreast;
+mod contract;
+mod cores;
+mod densities;
+mod em;
+mod evaluator;
+mod gram;
+mod infer;
+mod joint;
+mod load;
+mod moments;
+mod nearest;
+#[cfg(test)]
+mod oracle;
+mod plan;
+mod redo;
+mod samples_abreast;
+mod scatter;
+mod simd;
+mod tiles;
+
+use crate::data::{Element, Samples};
+use crate::error::Result;
+use crate::model::{LowRank, Model};
+use crate::pass::{
+    Answers, AnySums, AskPass, Backend, DistancesPass, EmPass, EmSums, Engine, GroupSums, GroupsPass, MomentSums,
+    MomentsPass, ScatterPass, ScatterSums, Task,
+};
+use simd::Instructions;
+
+/// Packing a sample costs about as much as so many multiply-adds per element.
+pub(crate) use samples_abreast::PACKING;
+
+/// The processor of this machine, as a [`Backend`].
+///
+/// ```
+/// use matmix::{Backend, Cpu};
+///
+/// assert!(Cpu::best().name().starts_with("cpu"));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cpu {
+    on: Instructions,
+}
+
+impl Cpu {
+    /// With the best instruction set it has.
+    pub fn best() -> Self {
+        Self { on: Instructions::best() }
+    }
+
+    /// With each instruction set it has, best first.
+    pub fn all() -> Vec<Self> {
+        Instructions::available().into_iter().map(|on| Self { on }).collect()
+    }
+
+    /// The samples that cores (N × ρ) stand for, N × P.
+    pub(crate) fn rebuild(self, model: &LowRank, cores: &[f64]) -> Vec<f64> {
+        cores::rebuild(model, cores, self.on)
+    }
+
+    /// One pass in which every density is evaluated, also those of components that are hopeless for a sample: to compare with.
+    #[doc(hidden)]
+    pub fn em_of_all(self, pass: &EmPass, samples: &Samples<'_>) -> Result<EmSums> {
+        em::em_by(pass, samples, self.on, evaluator::Way::AllDensities)
+    }
+}
+
+impl Default for Cpu {
+    fn default() -> Self {
+        Self::best()
+    }
+}
+
+impl Backend for Cpu {
+    fn name(&self) -> String {
+        format!("cpu ({})", self.on)
+    }
+
+    fn em(&self, pass: &EmPass, samples: &Samples<'_>) -> Result<EmSums> {
+        em::em(pass, samples, self.on)
+    }
+
+    fn moments(&self, pass: &MomentsPass, samples: &Samples<'_>, first: usize) -> Result<MomentSums> {
+        moments::moments(pass, samples, first, self.on)
+    }
+
+    fn scatter(&self, pass: &ScatterPass, samples: &Samples<'_>) -> Result<ScatterSums> {
+        scatter::scatter(pass, samples, self.on)
+    }
+
+    fn groups(&self, pass: &GroupsPass, samples: &Samples<'_>) -> Result<GroupSums> {
+        nearest::groups(pass, samples, self.on)
+    }
+
+    fn distances(&self, pass: &DistancesPass, samples: &Samples<'_>) -> Result<Answers> {
+        nearest::distances(pass, samples, self.on)
+    }
+
+    fn ask(
+        &self,
+        pass: &AskPass,
+        samples: &Samples<'_>,
+        each: &mut (dyn FnMut(Answers) + Send),
+    ) -> Result<()> {
+        match &*pass.model {
+            Model::Mixture(model) => infer::ask(pass, model, samples, self.on, each),
+            Model::LowRank(model) => cores::ask(pass, model, samples, self.on, each),
+        }
+    }
+
+    fn over<'a>(&'a self, samples: &'a Samples<'a>) -> Result<Box<dyn Engine + 'a>> {
+        Ok(Box::new(Local { samples, backend: self }))
+    }
+}
+
+/// Samples of this process and what computes passes over them.
+struct Local<'a> {
+    samples: &'a Samples<'a>,
+    backend: &'a Cpu,
+}
+
+/// The processor, where nothing else was asked for.
+fn default_backend() -> &'static Cpu {
+    static BEST: std::sync::OnceLock<Cpu> = std::sync::OnceLock::new();
+    BEST.get_or_init(Cpu::best)
+}
+
+impl Engine for Local<'_> {
+    fn shape(&self) -> &[usize] {
+        self.samples.shape()
+    }
+
+    fn len(&self) -> usize {
+        self.samples.len()
+    }
+
+    fn element(&self) -> Element {
+        self.samples.element()
+    }
+
+    fn scale(&self) -> f64 {
+        self.samples.scale()
+    }
+
+    fn weights(&self) -> Option<&[f64]> {
+        self.samples.weights()
+    }
+
+    fn run(&self, task: &Task) -> Result<AnySums> {
+        task.run(self.backend, self.samples, 0)
+    }
+
+    fn backend(&self) -> &dyn Backend {
+        self.backend
+    }
+
+    fn local(&self) -> Option<&Samples<'_>> {
+        Some(self.samples)
+    }
+}
+
+/// Samples of this process are worked on by its processor, unless another backend is asked for an engine over them.
+impl Engine for Samples<'_> {
+    fn shape(&self) -> &[usize] {
+        Samples::shape(self)
+    }
+
+    fn len(&self) -> usize {
+        Samples::len(self)
+    }
+
+    fn element(&self) -> Element {
+        Samples::element(self)
+    }
+
+    fn scale(&self) -> f64 {
+        Samples::scale(self)
+    }
+
+    fn weights(&self) -> Option<&[f64]> {
+        Samples::weights(self)
+    }
+
+    fn run(&self, task: &Task) -> Result<AnySums> {
+        task.run(default_backend(), self, 0)
+    }
+
+    fn backend(&self) -> &dyn Backend {
+        default_backend()
+    }
+
+    fn local(&self) -> Option<&Samples<'_>> {
+        Some(self)
+    }
+}
