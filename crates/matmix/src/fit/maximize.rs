@@ -1,13 +1,24 @@
-//! The M-step: new parameters from the sums of a pass (maths.md, eq. 13–18). Component by component, side by side.
-
-use rayon::prelude::*;
+//! The M-step: new parameters from the sums of a pass (maths.md, eq. 13–18), a regression of X on [1, B].
+//!
+//! ```text
+//! δ = m/W    β = b/W    F ← F − m ⊗ β    G ← G − W β ⊗ β    s ← s − W ‖δ‖²
+//! for each mode d:   U_d = A_d H_d⁻¹,   A_d, H_d: F and G contracted with the loadings of all other modes
+//! σ² = (s − ⟨U_d, A_d⟩) / (P N)
+//! cores whose covariance came out as ⊗ Σ_d instead of I mean longer loadings:   U_d ← U_d chol(Σ_d);   M = M₀ + δ
+//! ```
+//!
+//! What the old model is needed for is M₀ and the loadings of modes that are not updated, or not yet.
 
 use crate::linalg::{Matrix, cholesky_lower, project, sides_around, solve_symmetric_right};
-use crate::model::{Component, Density, Mixture};
-use crate::pass::{ComponentStatistics, Statistics};
+use crate::model::{Component, Mixture};
+use crate::parallel;
+use crate::pass::{ComponentSums, EmSums, LoadingSums, Update};
 
 /// Below this weight not even a mean can be computed.
 const NOTHING: f64 = 1e-6;
+
+/// Rounds in which the covariance of the cores is split up between the modes.
+const ROUNDS: usize = 3;
 
 /// The weight a component needs before its loadings are determined: one sample for the mean and as many
 /// as give each mode's unfolded cores full rank.
@@ -17,77 +28,209 @@ pub(crate) fn least_weight(rank: &[usize]) -> f64 {
     1.0 + (widest * widest) as f64 / core_len as f64
 }
 
-/// The model that the sums of a pass over mode d lead to: new weights, means, noise variances and loadings of mode d.
+/// The model that the sums of a pass of `model` lead to.
 ///
 /// `unit` is the weight that counts as one sample.
-pub(crate) fn maximize(model: &Mixture, sums: &Statistics, noise_floor: f64, unit: f64) -> Mixture {
+pub(crate) fn maximize(model: &Mixture, sums: &EmSums, noise_floor: f64, unit: f64) -> Mixture {
     let weights = sums.components.iter().map(|c| c.weight / sums.weight).collect();
-    let components = model
-        .components()
-        .par_iter()
-        .zip(&sums.components)
-        .map(|(component, sums_k)| maximize_component(model, component, sums_k, sums.mode, noise_floor, unit))
-        .collect();
+    let step = Step { shape: model.shape(), rank: model.rank(), update: sums.update, noise_floor, unit };
+    let components = parallel::map_if_large(model.n_components(), step.operations(model), |k| {
+        step.component(&model.components()[k], &sums.components[k])
+    });
     model.with_parts(weights, components)
 }
 
-fn maximize_component(
-    model: &Mixture,
-    old: &Component,
-    sums: &ComponentStatistics,
-    d: usize,
+/// What all components have in common.
+struct Step<'a> {
+    shape: &'a [usize],
+    rank: &'a [usize],
+    update: Update,
     noise_floor: f64,
     unit: f64,
-) -> Component {
-    let n = sums.weight;
-    if n < NOTHING * unit {
-        return old.clone();
-    }
-    // 1. The mean, and the sums as they would be around it (eq. 13, 14).
-    let delta: Vec<f64> = sums.mean_shift.iter().map(|s| s / n).collect();
-    let mean: Vec<f64> = old.mean().iter().zip(&delta).map(|(m, d)| m + d).collect();
-    if n < least_weight(model.rank()) * unit {
-        return Component::from_step(mean, old.loadings().to_vec(), old.noise_variance());
-    }
-    let (shape, rank) = (model.shape(), model.rank());
-    let density = Density::new(old);
-    let w = old.other_variances(d);
-    let partly: Vec<usize> = (0..shape.len()).map(|e| if e == d { shape[d] } else { rank[e] }).collect();
-    let zeta = unfold(&project(&delta, shape, old.loadings(), Some(d)), &partly, d);
-    let q = unfold(&density.posterior_mean(&project(&delta, shape, old.loadings(), None)), rank, d);
-    let weighted_q = Matrix::from_fn(q.rows(), q.cols(), |i, m| q[(i, m)] * w[m]);
-    let mut a = sums.cross.clone();
-    a.add_scaled(-n, &zeta.times_transpose(&q));
-    let mut h = sums.weighted_gram.clone();
-    h.add_scaled(-n, &weighted_q.times_transpose(&q));
-    let mut s = sums.gram.clone();
-    s.add_scaled(-n, &q.times_transpose(&q));
-    let squared_distance = sums.squared_distance - n * delta.iter().map(|d| d * d).sum::<f64>();
+}
 
-    // 2. What the posterior variance adds (eq. 15).
-    let v = unfold(&density.posterior_variance(), rank, d);
-    for i in 0..rank[d] {
-        for m in 0..v.cols() {
-            h[(i, i)] += n * v[(i, m)] * w[m];
-            s[(i, i)] += n * v[(i, m)];
+impl Step<'_> {
+    /// Multiply-adds it takes, about.
+    fn operations(&self, model: &Mixture) -> usize {
+        let (size, core_len) = (model.sample_len(), model.core_len());
+        let loadings: usize = model.shape().iter().zip(model.rank()).map(|(p, r)| 20 * p * r * r).sum();
+        let sums = match self.update {
+            Update::All => 2 * model.shape().len() * core_len * size,
+            Update::Mode(_) => 2 * core_len * size,
+        };
+        model.n_components() * (sums + loadings)
+    }
+
+    fn component(&self, old: &Component, sums: &ComponentSums) -> Component {
+        let (n, w) = (sums.weight, sums.scale);
+        if n < NOTHING * self.unit {
+            return old.clone();
+        }
+        let delta: Vec<f64> = sums.shift.iter().map(|m| m / w).collect();
+        let mean: Vec<f64> = old.mean().iter().zip(&delta).map(|(m, d)| m + d).collect();
+        let held = |mean| Component::from_step(mean, old.loadings().to_vec(), old.noise_variance());
+        if n < least_weight(self.rank) * self.unit {
+            return held(mean);
+        }
+        let beta: Vec<f64> = sums.core.iter().map(|b| b / w).collect();
+        let squares = sums.squares - w * delta.iter().map(|d| d * d).sum::<f64>();
+        let centred = Centred { step: self, old, delta: &delta, beta: &beta, w, n };
+        let found = match &sums.loadings {
+            LoadingSums::All { cross, gram } => centred.all_modes(cross, gram),
+            LoadingSums::Mode { cross, weighted_gram, gram } => {
+                let Update::Mode(d) = self.update else { unreachable!("sums of one mode") };
+                centred.one_mode(d, cross, weighted_gram, gram)
+            }
+        };
+        let Some((loadings, captured)) = found else { return held(mean) };
+        let noise = (squares - captured) / (mean.len() as f64 * n);
+        let noise = if noise > self.noise_floor { noise } else { self.noise_floor };
+        Component::from_step(mean, loadings, noise)
+    }
+}
+
+/// Sums that are to be brought to their own mean, δ for the samples and β for the cores.
+struct Centred<'a> {
+    step: &'a Step<'a>,
+    old: &'a Component,
+    delta: &'a [f64],
+    beta: &'a [f64],
+    w: f64,
+    n: f64,
+}
+
+impl Centred<'_> {
+    /// New loadings of all modes, and ⟨U_d, A_d⟩.
+    fn all_modes(&self, cross: &Matrix, gram: &Matrix) -> Option<(Vec<Matrix>, f64)> {
+        let &Self { step, old, delta, beta, w, n } = self;
+        let (shape, rank) = (step.shape, step.rank);
+        let mut f = cross.clone();
+        for (row, b) in f.as_mut_slice().chunks_exact_mut(delta.len()).zip(beta) {
+            row.iter_mut().zip(delta).for_each(|(f, d)| *f -= w * d * b);
+        }
+        let mut g = gram.clone();
+        for (row, a) in g.as_mut_slice().chunks_exact_mut(beta.len()).zip(beta) {
+            row.iter_mut().zip(beta).for_each(|(g, b)| *g -= w * a * b);
+        }
+        let mut loadings = old.loadings().to_vec();
+        let mut captured = 0.0;
+        for d in 0..shape.len() {
+            let a = contracted_cross(&f, shape, rank, &loadings, d);
+            let grams: Vec<Matrix> = loadings.iter().map(|u| u.transpose_times(u)).collect();
+            let h = contracted_gram(&g, rank, &grams, d);
+            loadings[d] = solve_symmetric_right(&a, &h)?;
+            captured = loadings[d].inner(&a);
+        }
+        let mut sigmas: Vec<Matrix> = rank.iter().map(|&r| Matrix::identity(r, r)).collect();
+        g.scale(1.0 / n);
+        for _ in 0..if shape.len() > 1 { ROUNDS } else { 1 } {
+            for d in 0..shape.len() {
+                let inverses: Option<Vec<Matrix>> = sigmas
+                    .iter()
+                    .map(|s| solve_symmetric_right(&Matrix::identity(s.rows(), s.rows()), s))
+                    .collect();
+                let Some(inverses) = inverses else { return Some((loadings, captured)) };
+                let mut sigma = contracted_gram(&g, rank, &inverses, d);
+                sigma.scale(rank[d] as f64 / beta.len() as f64);
+                sigmas[d] = sigma;
+            }
+        }
+        Some((expanded(loadings, &sigmas), captured))
+    }
+
+    /// New loadings of mode d beside the old ones of the others, and ⟨U_d, A_d⟩.
+    fn one_mode(&self, d: usize, cross: &Matrix, weighted: &Matrix, gram: &Matrix) -> Option<(Vec<Matrix>, f64)> {
+        let &Self { step, old, delta, beta, w, n } = self;
+        let (shape, rank) = (step.shape, step.rank);
+        let others = old.other_variances(d);
+        let partly: Vec<usize> = (0..shape.len()).map(|e| if e == d { shape[d] } else { rank[e] }).collect();
+        let zeta = unfold(&project(delta, shape, old.loadings(), Some(d)), &partly, d);
+        let q = unfold(beta, rank, d);
+        let weighted_q = Matrix::from_fn(q.rows(), q.cols(), |i, m| q[(i, m)] * others[m]);
+        let (mut a, mut h, mut s) = (cross.clone(), weighted.clone(), gram.clone());
+        a.add_scaled(-w, &zeta.times_transpose(&q));
+        h.add_scaled(-w, &weighted_q.times_transpose(&q));
+        s.add_scaled(-w, &q.times_transpose(&q));
+        let mut loadings = old.loadings().to_vec();
+        loadings[d] = solve_symmetric_right(&a, &h)?;
+        let captured = loadings[d].inner(&a);
+        s.scale(rank[d] as f64 / (n * beta.len() as f64));
+        let mut sigmas: Vec<Matrix> = rank.iter().map(|&r| Matrix::identity(r, r)).collect();
+        sigmas[d] = s;
+        Some((expanded(loadings, &sigmas), captured))
+    }
+}
+
+/// Parameter expansion: U_d ← U_d chol(Σ_d), unless a Σ is no covariance.
+fn expanded(loadings: Vec<Matrix>, sigmas: &[Matrix]) -> Vec<Matrix> {
+    let longer = |(u, sigma): (&Matrix, &Matrix)| {
+        cholesky_lower(sigma).map(|root| u.times(&root)).filter(Matrix::is_finite)
+    };
+    let all: Option<Vec<Matrix>> = loadings.iter().zip(sigmas).map(longer).collect();
+    all.unwrap_or(loadings)
+}
+
+/// A_d, p_d × r_d: Fᵀ (ρ × P) contracted with the loadings of all modes but d.
+fn contracted_cross(f: &Matrix, shape: &[usize], rank: &[usize], loadings: &[Matrix], d: usize) -> Matrix {
+    let mut a = Matrix::zeros(shape[d], rank[d]);
+    let mut index = vec![0; rank.len()];
+    for j in 0..f.rows() {
+        let (mut rest, mut sides) = (f.row(j).to_vec(), shape.to_vec());
+        // Last mode first: what it leaves lies together.
+        for e in (0..shape.len()).rev().filter(|&e| e != d) {
+            rest = along_column(&rest, &sides, e, &loadings[e], index[e]);
+            sides[e] = 1;
+        }
+        for (i, x) in rest.iter().enumerate() {
+            a[(i, index[d])] += x;
+        }
+        advance(&mut index, rank);
+    }
+    a
+}
+
+/// Mode e of a tensor multiplied with one column of its loadings.
+fn along_column(x: &[f64], sides: &[usize], e: usize, u: &Matrix, column: usize) -> Vec<f64> {
+    let (before, after) = sides_around(sides, e);
+    let mut out = vec![0.0; before * after];
+    for o in 0..before {
+        let to = &mut out[o * after..(o + 1) * after];
+        for i in 0..sides[e] {
+            let factor = u[(i, column)];
+            let from = &x[(o * sides[e] + i) * after..][..after];
+            to.iter_mut().zip(from).for_each(|(to, from)| *to += factor * from);
         }
     }
+    out
+}
 
-    // 3. Loadings and noise (eq. 16, 17).
-    let Some(u) = solve_symmetric_right(&a, &h) else {
-        return Component::from_step(mean, old.loadings().to_vec(), old.noise_variance());
-    };
-    let noise = (squared_distance - u.inner(&a)) / (model.sample_len() as f64 * n);
-    let noise = if noise > noise_floor { noise } else { noise_floor };
+/// H_d, r_d × r_d: G (ρ × ρ) contracted with a matrix r_e × r_e for every mode e but d.
+fn contracted_gram(g: &Matrix, rank: &[usize], between: &[Matrix], d: usize) -> Matrix {
+    let mut h = Matrix::zeros(rank[d], rank[d]);
+    let (mut left, mut right) = (vec![0; rank.len()], vec![0; rank.len()]);
+    for j in 0..g.rows() {
+        for l in 0..g.cols() {
+            let mut factor = g[(j, l)];
+            for e in (0..rank.len()).filter(|&e| e != d) {
+                factor *= between[e][(left[e], right[e])];
+            }
+            h[(left[d], right[d])] += factor;
+            advance(&mut right, rank);
+        }
+        advance(&mut left, rank);
+    }
+    h
+}
 
-    // 4. Parameter expansion (eq. 18): cores whose covariance came out as S instead of I mean longer loadings.
-    s.scale(rank[d] as f64 / (n * model.core_len() as f64));
-    let u = cholesky_lower(&s).map(|root| u.times(&root)).filter(Matrix::is_finite).unwrap_or(u);
-
-    // 5. Canonical form.
-    let mut loadings = old.loadings().to_vec();
-    loadings[d] = u;
-    Component::from_step(mean, loadings, noise)
+/// The next index of a core, in row-major order.
+fn advance(index: &mut [usize], rank: &[usize]) {
+    for (i, &r) in index.iter_mut().zip(rank).rev() {
+        *i += 1;
+        if *i < r {
+            return;
+        }
+        *i = 0;
+    }
 }
 
 /// unfold_d: the tensor as a matrix with mode d as rows and all others, in order, as columns.
@@ -106,9 +249,22 @@ mod tests {
 
     use super::*;
     use crate::data::Samples;
-    use crate::pass::em::em_pass;
-    use crate::pass::simd::Path;
-    use crate::pass::{Precision, SimdPath};
+    use crate::pass::{EmPass, Engine, Precision};
+    use crate::walk::Stage;
+
+    fn pass(model: &Mixture, samples: &Samples<'_>, update: Update) -> EmSums {
+        let pass = EmPass { model: model.clone(), update, precision: Precision::Auto, stage: Stage::ALL };
+        (samples as &dyn Engine).sums(&pass).unwrap()
+    }
+
+    /// What the passes of one iteration update, in either way to iterate.
+    fn ways(order: usize) -> Vec<Vec<Update>> {
+        let mut ways = vec![vec![Update::All]];
+        if order > 1 {
+            ways.push((0..order).map(Update::Mode).collect());
+        }
+        ways
+    }
 
     fn normal(rng: &mut ChaCha8Rng) -> f64 {
         rng.sample(StandardNormal)
@@ -145,20 +301,21 @@ mod tests {
         ) {
             let (shape, rank): (Vec<usize>, Vec<usize>) = sides.into_iter().unzip();
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
-            let mut model = any_model(&mut rng, &shape, &rank, k);
+            let start = any_model(&mut rng, &shape, &rank, k);
             let data = any_model(&mut rng, &shape, &rank, k).sample(n, seed).samples;
             let mut samples = Samples::from_slice(&shape, &data).unwrap();
             if weighted {
                 samples = samples.with_weights((0..n).map(|_| rng.random_range(0.1..3.0)).collect()).unwrap();
             }
-            let mut before = f64::NEG_INFINITY;
-            for step in 0..6 {
-                let mode = step % shape.len();
-                let sums = em_pass(&model, &samples, mode, Precision::Auto, Path::best()).unwrap();
-                let now = sums.mean_log_likelihood();
-                prop_assert!(now >= before - 1e-10 * now.abs().max(1.0), "step {}: {} after {}", step, now, before);
-                before = now;
-                model = maximize(&model, &sums, 1e-9, 1.0);
+            for way in ways(shape.len()) {
+                let (mut model, mut before) = (start.clone(), f64::NEG_INFINITY);
+                for (step, &update) in way.iter().cycle().take(6).enumerate() {
+                    let sums = pass(&model, &samples, update);
+                    let now = sums.mean_log_likelihood();
+                    prop_assert!(now >= before - 1e-10 * now.abs().max(1.0), "{:?} {}: {} after {}", update, step, now, before);
+                    before = now;
+                    model = maximize(&model, &sums, 1e-9, 1.0);
+                }
             }
         }
     }
@@ -175,17 +332,16 @@ mod tests {
         let part = &model.components()[0];
         let moved = Component::new(&shape, mean, part.loadings().to_vec(), part.noise_variance()).unwrap();
         let moved = Mixture::new(&shape, vec![1.0], vec![moved]).unwrap();
-        for mode in 0..2 {
-            let step = |m: &Mixture| {
-                let sums = em_pass(m, &samples, mode, Precision::Auto, SimdPath::best()).unwrap();
-                maximize(m, &sums, 1e-9, 1.0)
-            };
+        for update in [Update::All, Update::Mode(0), Update::Mode(1)] {
+            let step = |m: &Mixture| maximize(m, &pass(m, &samples, update), 1e-9, 1.0);
             // One component: γ = 1 whatever the mean, so both steps must lead to the same model.
             let (a, b) = (step(&model), step(&moved));
             let (a, b) = (&a.components()[0], &b.components()[0]);
             assert!((a.noise_variance() / b.noise_variance() - 1.0).abs() < 1e-11);
-            for (x, y) in a.loadings()[mode].as_slice().iter().zip(b.loadings()[mode].as_slice()) {
-                assert!((x - y).abs() < 1e-10, "{x} {y}");
+            for (u, v) in a.loadings().iter().zip(b.loadings()) {
+                for (x, y) in u.as_slice().iter().zip(v.as_slice()) {
+                    assert!((x - y).abs() < 1e-10, "{x} {y}");
+                }
             }
         }
     }

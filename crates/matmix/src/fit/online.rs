@@ -10,17 +10,17 @@
 //! what all earlier batches have left behind: no history of sums is kept, a model and the number t say everything.
 //! Approximate by nature: where it ends depends on the order of the batches, and a full fit that begins there is better.
 
-use super::em::{fit, noise_floor, with_threads};
-use super::engine;
 use super::maximize::maximize;
+use super::mixture::{fit, noise_floor, updates};
 use super::options::{Algorithm, FitOptions};
+use super::passes;
+use super::threads::with_threads;
 use crate::data::Samples;
 use crate::error::{Error, Result};
 use crate::linalg::Matrix;
 use crate::model::{Component, Mixture};
-use crate::pass::em::em_pass;
-use crate::pass::simd::Path;
-use crate::pass::{ComponentStatistics, Statistics};
+use crate::pass::{ComponentSums, EmPass, EmSums, Engine, LoadingSums, Update};
+use crate::walk::Stage;
 
 /// How fast steps become shorter: any exponent in (0.5, 1] converges, and smaller ones forget a bad start sooner.
 const FORGETTING: f64 = 0.7;
@@ -102,17 +102,18 @@ fn only_exact(options: &FitOptions) -> Result<()> {
 }
 
 /// The model after a step of length `eta` on a batch, and the mean log-likelihood of the batch before it.
-fn step(model: &Mixture, samples: &Samples<'_>, eta: f64, options: &FitOptions) -> Result<(Mixture, f64)> {
-    let moments = engine::moments(samples)?;
+fn step(model: &Mixture, samples: &dyn Engine, eta: f64, options: &FitOptions) -> Result<(Mixture, f64)> {
+    let moments = passes::moments(samples, false)?;
     let floor = noise_floor(&moments, samples.element(), options.noise_floor);
     if !floor.is_finite() {
         return Err(Error::Overflow { sample: 0 });
     }
     let mut log_likelihood = f64::NAN;
     let mut model = model.clone();
-    for mode in 0..samples.order() {
-        let batch = em_pass(&model, samples, mode, options.precision, Path::best())?;
-        if mode == 0 {
+    for (first, update) in updates(&model).into_iter().enumerate() {
+        let pass = EmPass { model: model.clone(), update, precision: options.precision, stage: Stage::ALL };
+        let batch = samples.sums(&pass)?;
+        if first == 0 {
             log_likelihood = batch.mean_log_likelihood();
         }
         // The blend weighs as much as the batch; what the batch adds to it weighs η of that, a single sample too.
@@ -123,59 +124,52 @@ fn step(model: &Mixture, samples: &Samples<'_>, eta: f64, options: &FitOptions) 
 }
 
 /// (1 − η) E_θ[s] + η s_batch, for as much weight as the batch has.
-fn blend(model: &Mixture, batch: &Statistics, eta: f64) -> Statistics {
+fn blend(model: &Mixture, batch: &EmSums, eta: f64) -> EmSums {
     let mut sums = batch.clone();
-    sums.components = model
-        .components()
-        .iter()
-        .zip(model.weights())
-        .zip(&batch.components)
-        .map(|((component, &weight), found)| {
-            let mut sums = expected(component, batch.mode, (1.0 - eta) * weight * batch.weight);
-            sums.weight += eta * found.weight;
-            sums.squared_distance += eta * found.squared_distance;
-            sums.mean_shift.iter_mut().zip(&found.mean_shift).for_each(|(to, from)| *to += eta * from);
-            sums.cross.add_scaled(eta, &found.cross);
-            sums.weighted_gram.add_scaled(eta, &found.weighted_gram);
-            sums.gram.add_scaled(eta, &found.gram);
-            sums
-        })
-        .collect();
+    for (k, (sums, found)) in sums.components.iter_mut().zip(&batch.components).enumerate() {
+        let weight = (1.0 - eta) * model.weights()[k] * batch.weight;
+        *sums = expected(model, &model.components()[k], batch.update, weight);
+        sums.add_scaled(eta, found);
+    }
     sums
 }
 
-/// The sums of a pass that updates mode d over `n` samples of this very component, in expectation:
+/// The sums of a pass over `n` samples of this very component, in expectation:
 ///
 /// ```text
-/// ΔM = 0    s_x = n (P σ² + Σ s_j)    A = n tr(W) U^(d)
-/// S = n diag_i( Σ_{j: j_d=i} s_j/(s_j + σ²) )    H = n diag_i( Σ_{j: j_d=i} w_j s_j/(s_j + σ²) )
+/// N = W = n    m = 0    b = 0    s = n (P σ² + Σ s_j)    F = n U^(1) ⊗ … ⊗ U^(D)    G = n I
 /// ```
 ///
-/// With the posterior variance that the M-step adds to them, S is n ρ/r_d times the identity and H is n tr(W) times it: the
-/// M-step returns the parameters they came from.
-fn expected(component: &Component, d: usize, n: f64) -> ComponentStatistics {
-    let u = &component.loadings()[d];
-    let r = u.cols();
-    let others = component.other_variances(d);
-    let lambda = u.column_norms_squared();
-    let mut cross = u.clone();
-    cross.scale(n * others.iter().sum::<f64>());
-    let mut sums = ComponentStatistics {
-        weight: n,
-        assigned: 0,
-        mean_shift: vec![0.0; component.mean().len()],
-        squared_distance: n * component.total_variance(),
-        cross,
-        weighted_gram: Matrix::zeros(r, r),
-        gram: Matrix::zeros(r, r),
-    };
-    let noise = component.noise_variance();
-    for (i, lambda) in lambda.iter().enumerate() {
-        for w in &others {
-            let known = lambda * w / (lambda * w + noise);
-            sums.gram[(i, i)] += n * known;
-            sums.weighted_gram[(i, i)] += n * w * known;
+/// contracted where the pass updates one mode. The M-step returns the parameters they came from.
+fn expected(model: &Mixture, component: &Component, update: Update, n: f64) -> ComponentSums {
+    let mut sums = ComponentSums::zero(model.shape(), model.rank(), update);
+    sums.weight = n;
+    sums.scale = n;
+    sums.squares = n * component.total_variance();
+    match (&mut sums.loadings, update) {
+        (LoadingSums::All { cross, gram }, _) => {
+            let core_len = gram.rows();
+            for j in 0..core_len {
+                let mut unit = vec![0.0; core_len];
+                unit[j] = n;
+                let row = crate::linalg::expand(&unit, component.loadings());
+                let size = row.len();
+                cross.as_mut_slice()[j * size..(j + 1) * size].copy_from_slice(&row);
+                gram[(j, j)] = n;
+            }
         }
+        (LoadingSums::Mode { cross, weighted_gram, gram }, Update::Mode(d)) => {
+            let others = component.other_variances(d);
+            let trace: f64 = others.iter().sum();
+            *cross = component.loadings()[d].clone();
+            cross.scale(n * trace);
+            let r = gram.rows();
+            *weighted_gram = Matrix::identity(r, r);
+            weighted_gram.scale(n * trace);
+            *gram = Matrix::identity(r, r);
+            gram.scale(n * others.len() as f64);
+        }
+        (LoadingSums::Mode { .. }, Update::All) => unreachable!("sums of one mode"),
     }
     sums
 }
@@ -236,19 +230,28 @@ mod tests {
             let model = planted(shape, rank, 1, 8);
             let drawn = model.sample(N, 9).samples;
             let samples = Samples::from_slice(shape, &drawn).unwrap();
-            for mode in 0..shape.len() {
-                let found = em_pass(&model, &samples, mode, Default::default(), Path::best()).unwrap();
+            let modes = (0..shape.len()).filter(|_| shape.len() > 1).map(Update::Mode);
+            for update in modes.chain([Update::All]) {
+                let pass =
+                    EmPass { model: model.clone(), update, precision: Default::default(), stage: Stage::ALL };
+                let found = (&samples as &dyn Engine).sums(&pass).unwrap();
                 let found = &found.components[0];
-                let wanted = expected(&model.components()[0], mode, N as f64);
+                let wanted = expected(&model, &model.components()[0], update, N as f64);
                 // Of 60,000 samples the sums scatter by half a per cent or so; the matrices' entries by a little more.
-                assert!((found.squared_distance / wanted.squared_distance - 1.0).abs() < 0.015);
-                for (found, wanted) in [
-                    (&found.cross, &wanted.cross),
-                    (&found.weighted_gram, &wanted.weighted_gram),
-                    (&found.gram, &wanted.gram),
-                ] {
+                assert!((found.squares / wanted.squares - 1.0).abs() < 0.015);
+                let pairs: Vec<(&Matrix, &Matrix)> = match (&found.loadings, &wanted.loadings) {
+                    (LoadingSums::All { cross: a, gram: b }, LoadingSums::All { cross: c, gram: d }) => {
+                        vec![(a, c), (b, d)]
+                    }
+                    (
+                        LoadingSums::Mode { cross: a, weighted_gram: b, gram: c },
+                        LoadingSums::Mode { cross: d, weighted_gram: e, gram: f },
+                    ) => vec![(a, d), (b, e), (c, f)],
+                    _ => panic!("sums of different updates"),
+                };
+                for (found, wanted) in pairs {
                     let error = relative(found.as_slice(), wanted.as_slice());
-                    assert!(error < 0.03, "{shape:?}, mode {mode}: {error}");
+                    assert!(error < 0.03, "{shape:?}, {update:?}: {error}");
                 }
             }
         }

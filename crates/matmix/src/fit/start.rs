@@ -6,18 +6,15 @@ use rand::seq::index::sample as distinct;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
-use rayon::prelude::*;
 
-use super::engine::{self, Engine};
 use super::low_rank::{Loadings, rough_loadings};
+use super::passes;
 use crate::data::Samples;
 use crate::error::Result;
 use crate::linalg::Matrix;
 use crate::model::{Component, Mixture};
-use crate::pass::Group;
-use crate::pass::distances::{group_means, nearest, squared_distances};
-use crate::pass::moments::Moments;
-use crate::pass::simd::Path;
+use crate::parallel;
+use crate::pass::{DistancesPass, Engine, Moments};
 
 /// Lloyd steps after k-means++: a start, not a clustering. On digits (50 seeds) ten of them lead to the same mean
 /// log-likelihood as one, and each costs a pass over the data.
@@ -38,14 +35,17 @@ pub(super) fn stream(seed: u64, restart: usize) -> ChaCha8Rng {
 }
 
 /// The paper's start: π = 1/K, K distinct samples as means, standard normal loadings, σ² = 1.
+///
+/// Deviation: σ² begins at its floor where that is larger than 1, or the first step would have to go down to it.
 pub(super) fn random(
     engine: &dyn Engine,
     components: usize,
     rank: &[usize],
+    floor: f64,
     rng: &mut ChaCha8Rng,
 ) -> Result<Mixture> {
     let chosen = draw_distinct(engine, components, rng);
-    let samples = engine::rows(engine, chosen.clone())?;
+    let samples = engine.fetch(chosen.clone())?;
     let mut sorted = chosen.clone();
     sorted.sort_unstable();
     let shape = engine.shape();
@@ -57,7 +57,7 @@ pub(super) fn random(
             .zip(rank)
             .map(|(&p, &r)| Matrix::from_fn(p, r, |_, _| rng.sample(StandardNormal)))
             .collect();
-        parts.push(Component::new(shape, samples.to_f64(at..at + 1)?, loadings, 1.0)?);
+        parts.push(Component::new(shape, samples.to_f64(at..at + 1)?, loadings, floor.max(1.0))?);
     }
     Mixture::new(shape, vec![1.0 / components as f64; components], parts)
 }
@@ -96,19 +96,20 @@ pub(super) fn k_means(
     let at_hand = |samples: &&Samples<'_>| whole && samples.parts().len() == 1 && !samples.is_read_ahead();
     let samples = match engine.local().filter(at_hand) {
         Some(samples) => Cow::Borrowed(samples),
-        None if whole => Cow::Owned(engine::rows(engine, (0..engine.len()).collect())?),
+        None if whole => Cow::Owned(engine.fetch((0..engine.len()).collect())?),
         None => {
             let count = subset_len.min(engine.n_effective());
-            Cow::Owned(engine::rows(engine, draw_distinct(engine, count, rng))?)
+            Cow::Owned(engine.fetch(draw_distinct(engine, count, rng))?)
         }
     };
     let samples = &*samples;
-    let (centres, groups) = cluster(samples, components, &moments.mean, rng)?;
+    let held = engine.backend().over(samples)?;
+    let (centres, groups) = cluster(samples, &*held, components, &moments.mean, rng)?;
     let known = match whole {
         true => None,
         // One cluster is the whole set.
         false if components == 1 => Some(vec![(engine.total_weight(), moments.clone())]),
-        false => Some(clusters(engine, centres, &moments.mean)?),
+        false => Some(clusters(engine, &centres, &moments.mean)?),
     };
     let mut members = vec![Vec::new(); components];
     for (n, &k) in groups.iter().enumerate() {
@@ -120,8 +121,8 @@ pub(super) fn k_means(
     let least = super::maximize::least_weight(rank).ceil() as usize + 1;
     let borrowed = match members.iter().any(|members| members.len() < least) {
         true => {
-            let seen = if whole { moments.clone() } else { engine::moments(samples)? };
-            Some(local(samples, rank, floor, &seen, moments)?)
+            let seen = if whole { moments.clone() } else { passes::moments(&*held, false)? };
+            Some(local(samples, &*held, rank, floor, &seen, moments)?)
         }
         false => None,
     };
@@ -130,9 +131,10 @@ pub(super) fn k_means(
         let (known, members) = (known(k), &members[k]);
         let Some(like) = borrowed.as_ref().filter(|_| members.len() < least) else {
             let cluster = samples.clone().select(members)?;
-            let seen = engine::moments(&cluster)?;
+            let held = engine.backend().over(&cluster)?;
+            let seen = passes::moments(&*held, false)?;
             let moments = known.map_or(&seen, |(_, moments)| moments);
-            return local(&cluster, rank, floor, &seen, moments);
+            return local(&cluster, &*held, rank, floor, &seen, moments);
         };
         let mean = match (known, members.first()) {
             (Some((_, moments)), _) => moments.mean.clone(),
@@ -146,8 +148,7 @@ pub(super) fn k_means(
         Component::new(engine.shape(), mean, like.loadings().to_vec(), like.noise_variance())
     };
     // Nothing here is random or depends on another cluster. Of several errors the first is reported.
-    let parts: Vec<Result<Component>> = (0..components).into_par_iter().map(part).collect();
-    let parts = parts.into_iter().collect::<Result<Vec<_>>>()?;
+    let parts = parallel::map(components, part).into_iter().collect::<Result<Vec<_>>>()?;
     let weight = |k: usize| {
         let weight = match known(k) {
             Some((weight, _)) => *weight,
@@ -160,28 +161,28 @@ pub(super) fn k_means(
 }
 
 /// Weight, mean and variance of the samples nearest to each centre: one pass over all of them.
-fn clusters(engine: &dyn Engine, centres: Vec<Vec<f64>>, reference: &[f64]) -> Result<Vec<(f64, Moments)>> {
-    let sums = engine::groups(engine, centres.clone(), reference)?;
-    let moments = |(group, centre): (&Group, Vec<f64>)| {
-        let shift: Vec<f64> = group.shift.iter().map(|s| s / group.weight).collect();
-        let shift_norm: f64 = shift.iter().map(|s| s * s).sum();
-        let mean = centre.iter().zip(&shift).map(|(c, s)| c + s).collect();
+fn clusters(engine: &dyn Engine, centres: &[Vec<f64>], reference: &[f64]) -> Result<Vec<(f64, Moments)>> {
+    let sums = passes::groups(engine, centres, reference)?;
+    let parts = sums.groups.iter().zip(centres).map(|(group, centre)| {
+        let shift_norm: f64 = group.shift.iter().map(|s| (s / group.weight).powi(2)).sum();
         let variance = (group.squared_distance / group.weight - shift_norm).max(0.0);
-        (group.weight, Moments { mean, variance })
-    };
-    Ok(sums.groups.iter().zip(centres).map(moments).collect())
+        let mean = group.mean(centre).unwrap_or_else(|| centre.clone());
+        (group.weight, Moments { mean, variance, range: [f64::NAN; 2], digest: 0 })
+    });
+    Ok(parts.collect())
 }
 
 /// One component from a cluster: `LowRank` loadings, scaled so that the variances of the cores and of the rest are
 /// those of the cluster. `seen` are the moments of these samples, `moments` those of all that they stand for.
 fn local(
     cluster: &Samples<'_>,
+    held: &dyn Engine,
     rank: &[usize],
     floor: f64,
     seen: &Moments,
     moments: &Moments,
 ) -> Result<Component> {
-    let Loadings { loadings, mut variances, .. } = rough_loadings(cluster, rank, &seen.mean, seen.variance)?;
+    let Loadings { loadings, mut variances, .. } = rough_loadings(cluster, held, rank, &seen.mean, seen.variance)?;
     let ratio = moments.variance / seen.variance;
     if ratio.is_finite() && ratio > 0.0 {
         variances.iter_mut().flatten().for_each(|v| *v *= ratio);
@@ -213,11 +214,15 @@ fn local(
 /// k-means: the centres, and the cluster of every sample.
 fn cluster(
     samples: &Samples<'_>,
+    held: &dyn Engine,
     components: usize,
     reference: &[f64],
     rng: &mut ChaCha8Rng,
 ) -> Result<(Vec<Vec<f64>>, Vec<usize>)> {
-    let path = Path::best();
+    let distances = |points: &[Vec<f64>]| {
+        let pass = DistancesPass { points: points.to_vec(), reference: reference.to_vec() };
+        Ok::<_, crate::Error>(held.sums(&pass)?.values)
+    };
     if components == 1 {
         return Ok((vec![reference.to_vec()], vec![0; samples.len()]));
     }
@@ -233,7 +238,7 @@ fn cluster(
         let drawn: Vec<usize> = (0..if first { 1 } else { candidates }).map(|_| draw(&masses, rng)).collect();
         let mut points: Vec<Vec<f64>> =
             drawn.iter().map(|&n| samples.to_f64(n..n + 1)).collect::<Result<_>>()?;
-        let to_points = squared_distances(samples, &points, reference, path)?;
+        let to_points = distances(&points)?;
         let left = |c: usize, n: usize| {
             let new = to_points[n * points.len() + c];
             if first { new } else { new.min(distance[n]) }
@@ -244,19 +249,19 @@ fn cluster(
         distance = (0..samples.len()).map(|n| left(best, n)).collect();
         centres.push(points.swap_remove(best));
     }
-    let mut groups = nearest(samples, &centres, reference, path)?;
     for _ in 0..LLOYD_STEPS {
-        for (centre, (weight, mean)) in centres.iter_mut().zip(group_means(samples, &groups, components)?) {
-            if weight > 0.0 {
+        let sums = passes::groups(held, &centres, reference)?;
+        for (centre, group) in centres.iter_mut().zip(&sums.groups) {
+            if let Some(mean) = group.mean(centre) {
                 *centre = mean;
             }
         }
-        let next = nearest(samples, &centres, reference, path)?;
-        if next == groups {
-            break;
-        }
-        groups = next;
     }
+    let nearest = |distances: &[f64]| {
+        let nearer = |a: usize, b: usize| if distances[b] < distances[a] { b } else { a };
+        (1..distances.len()).fold(0, nearer)
+    };
+    let groups = distances(&centres)?.chunks_exact(components).map(nearest).collect();
     Ok((centres, groups))
 }
 

@@ -118,9 +118,14 @@ impl Component {
     }
 
     /// A component whose parameters are known to be valid: what an M-step returns.
-    pub(crate) fn from_step(mean: Vec<f64>, mut loadings: Vec<Matrix>, noise_variance: f64) -> Self {
-        canonicalize(&mut loadings);
-        Self { mean, loadings, noise_variance }
+    pub(crate) fn from_step(mean: Vec<f64>, loadings: Vec<Matrix>, noise_variance: f64) -> Self {
+        Self { mean, loadings, noise_variance }.canonical()
+    }
+
+    /// The same component in canonical form.
+    pub(crate) fn canonical(mut self) -> Self {
+        canonicalize(&mut self.loadings);
+        self
     }
 
     /// M, in row-major order.

@@ -2,27 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Why a fit ended. None of them loses the model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum StopReason {
-    /// The change of an iteration was small enough.
-    Converged,
-    /// The last iteration allowed was still changing the model.
-    MaxIterations,
-    /// The callback asked to stop.
-    Stopped,
-}
+use crate::options::choices;
 
-impl StopReason {
-    /// `converged`, `max_iterations` or `stopped`.
-    pub fn name(self) -> &'static str {
-        match self {
-            StopReason::Converged => "converged",
-            StopReason::MaxIterations => "max_iterations",
-            StopReason::Stopped => "stopped",
-        }
+choices! {
+    /// Why a fit ended. None of them loses the model.
+    pub enum StopReason {
+        /// The change of an iteration was small enough.
+        #[default]
+        Converged = "converged",
+        /// The last iteration allowed was still changing the model.
+        MaxIterations = "max_iterations",
+        /// The callback asked to stop.
+        Stopped = "stopped",
     }
 }
 
@@ -56,11 +47,18 @@ pub enum Event {
 
 /// Log-likelihood and reconstruction error over the iterations; entry 0 is the start.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct History {
-    /// The mean log-likelihood per sample of the model after t iterations.
+    /// The mean log-likelihood per sample, of all samples, of the model after t iterations over all samples.
     pub log_likelihood: Vec<f64>,
-    /// e(t) of the model after t iterations.
+    /// e(t) of the model after t iterations over all samples.
     pub reconstruction_error: Vec<f64>,
+    /// The iterations before those, over parts of the samples.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub early: Vec<Early>,
+    /// Passes over the whole set: one over a part counts as its share.
+    #[serde(default)]
+    pub passes: f64,
     /// What a user should know.
     #[serde(default)]
     pub events: Vec<Event>,
@@ -75,14 +73,63 @@ pub struct History {
     pub seconds: f64,
 }
 
+/// Iterations over a part of the samples.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Early {
+    /// The share of the samples.
+    pub share: f64,
+    /// The mean log-likelihood per sample of that part; entry 0 is the model the stage began with.
+    pub log_likelihood: Vec<f64>,
+    /// e(t) of that part.
+    pub reconstruction_error: Vec<f64>,
+}
+
 impl History {
-    /// The number of iterations.
+    /// The number of iterations, those over parts of the samples included.
     pub fn n_iterations(&self) -> usize {
-        self.log_likelihood.len().saturating_sub(1)
+        let series = self.early.iter().map(|e| &e.reconstruction_error).chain([&self.reconstruction_error]);
+        series.map(|s| s.len().saturating_sub(1)).sum()
     }
 
-    pub(crate) fn push(&mut self, log_likelihood: f64, reconstruction_error: f64) {
-        self.log_likelihood.push(log_likelihood);
-        self.reconstruction_error.push(reconstruction_error);
+    /// Whether the start has been evaluated.
+    pub(crate) fn has_begun(&self) -> bool {
+        !(self.early.is_empty() && self.reconstruction_error.is_empty())
+    }
+
+    /// Takes note of a model that was evaluated on a share of the samples.
+    pub(crate) fn push(&mut self, share: f64, log_likelihood: f64, reconstruction_error: f64) {
+        let (likelihoods, errors) = if share == 1.0 {
+            (&mut self.log_likelihood, &mut self.reconstruction_error)
+        } else {
+            if self.early.last().is_none_or(|early| early.share != share) {
+                self.early.push(Early { share, ..Early::default() });
+            }
+            let at = self.early.len() - 1;
+            let early = &mut self.early[at];
+            (&mut early.log_likelihood, &mut early.reconstruction_error)
+        };
+        // A model without a likelihood has a history without one.
+        if !log_likelihood.is_nan() {
+            likelihoods.push(log_likelihood);
+        }
+        errors.push(reconstruction_error);
+    }
+
+    /// Log-likelihood and error of the model that was evaluated last.
+    pub(crate) fn last(&self) -> (f64, f64) {
+        let last = |x: &[f64]| x.last().copied().unwrap_or(f64::NAN);
+        match self.early.last().filter(|_| self.reconstruction_error.is_empty()) {
+            Some(early) => (last(&early.log_likelihood), last(&early.reconstruction_error)),
+            None => (last(&self.log_likelihood), last(&self.reconstruction_error)),
+        }
+    }
+
+    /// What the last iteration over a part of the samples gained.
+    pub(crate) fn early_gain(&self) -> Option<f64> {
+        match self.early.last()?.log_likelihood[..] {
+            [.., before, now] => Some(now - before),
+            _ => None,
+        }
     }
 }

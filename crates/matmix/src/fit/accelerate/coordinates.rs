@@ -1,16 +1,58 @@
-//! A model as a vector that may be extrapolated, and back.
+//! A mixture as a vector that may be extrapolated, and back.
 
+use super::super::steps::Extrapolation;
+use super::LATE;
 use crate::linalg::{Matrix, svd_thin};
-use crate::model::{Component, Mixture};
+use crate::model::{Component, Kind, Mixture, Parameter};
 
-/// The parameters as free numbers: per component ln π, ln σ², M and the loadings.
-pub fn coordinates(model: &Mixture) -> Vec<f64> {
-    let mut out = Vec::new();
-    for (component, weight) in model.components().iter().zip(model.weights()) {
-        out.extend([weight.max(f64::MIN_POSITIVE).ln(), component.noise_variance().ln()]);
-        out.extend(component.mean());
-        component.loadings().iter().for_each(|u| out.extend(u.as_slice()));
+/// The space of mixtures of one shape and rank.
+#[derive(Debug, Clone, Copy)]
+pub struct MixtureSpace {
+    /// No noise variance is below this.
+    pub floor: f64,
+    /// P.
+    pub sample_len: usize,
+}
+
+impl Extrapolation<Mixture> for MixtureSpace {
+    fn late(&self) -> f64 {
+        LATE * self.sample_len as f64
     }
+
+    fn coordinates(&self, model: &Mixture) -> Vec<f64> {
+        coordinates(model)
+    }
+
+    fn aligned(&self, model: &Mixture, reference: &[f64]) -> Vec<f64> {
+        aligned(model, reference)
+    }
+
+    fn metric(&self, model: &Mixture) -> Vec<f64> {
+        metric(model)
+    }
+
+    fn at(&self, like: &Mixture, coordinates: &[f64]) -> Option<Mixture> {
+        model_at(like, coordinates, self.floor)
+    }
+}
+
+/// Hands every parameter of every component to `each`: the component, what it is and its values.
+fn each_parameter(model: &Mixture, mut each: impl FnMut(usize, &Parameter, &[f64])) {
+    let parameters = Parameter::all(model.shape(), model.rank());
+    for (k, component) in model.components().iter().enumerate() {
+        for (parameter, values) in parameters.iter().zip(component.values()) {
+            each(k, parameter, &values);
+        }
+    }
+}
+
+/// The parameters as free numbers: ln π of all components, then their parameters; those that are positive as logarithms.
+pub fn coordinates(model: &Mixture) -> Vec<f64> {
+    let mut out: Vec<f64> = model.weights().iter().map(|w| w.max(f64::MIN_POSITIVE).ln()).collect();
+    each_parameter(model, |_, parameter, values| match parameter.kind {
+        Kind::Mean | Kind::Loading(_) => out.extend(values),
+        Kind::Noise => out.extend(values.iter().map(|x| x.ln())),
+    });
     out
 }
 
@@ -18,18 +60,18 @@ pub fn coordinates(model: &Mixture) -> Vec<f64> {
 /// under U → U O, but differences and sums of iterates do (orthogonal Procrustes).
 pub fn aligned(model: &Mixture, reference: &[f64]) -> Vec<f64> {
     let mut out = coordinates(model);
-    let mut at = 0;
-    for component in model.components() {
-        at += 2 + component.mean().len();
-        for u in component.loadings() {
-            let (rows, cols) = (u.rows(), u.cols());
-            let target = Matrix::from_vec(rows, cols, reference[at..at + rows * cols].to_vec());
+    let mut at = model.n_components();
+    each_parameter(model, |k, parameter, values| {
+        let place = at..at + values.len();
+        at = place.end;
+        if let Kind::Loading(d) = parameter.kind {
+            let u = &model.components()[k].loadings()[d];
+            let target = Matrix::from_vec(u.rows(), u.cols(), reference[place.clone()].to_vec());
             if let Some((w, _, v)) = svd_thin(&u.transpose_times(&target)) {
-                out[at..at + rows * cols].copy_from_slice(u.times(&w.times_transpose(&v)).as_slice());
+                out[place].copy_from_slice(u.times(&w.times_transpose(&v)).as_slice());
             }
-            at += rows * cols;
         }
-    }
+    });
     out
 }
 
@@ -38,49 +80,42 @@ pub fn model_at(like: &Mixture, coordinates: &[f64], floor: f64) -> Option<Mixtu
     if coordinates.iter().any(|x| !x.is_finite()) {
         return None;
     }
-    let mut rest = coordinates;
-    let mut take = |count: usize| {
-        let (taken, left) = rest.split_at(count);
-        rest = left;
-        taken
-    };
-    let (mut weights, mut components) = (Vec::new(), Vec::new());
-    for component in like.components() {
-        let logarithms = take(2);
-        weights.push(logarithms[0]);
-        let mean = take(component.mean().len()).to_vec();
-        let mut loadings = Vec::new();
-        for u in component.loadings() {
-            loadings.push(Matrix::from_vec(u.rows(), u.cols(), take(u.rows() * u.cols()).to_vec()));
-        }
-        let noise = logarithms[1].exp().max(floor);
-        if !(noise.is_finite() && noise > 0.0) {
-            return None;
-        }
+    let (logarithms, mut rest) = coordinates.split_at(like.n_components());
+    let mut components = Vec::new();
+    for _ in like.components() {
+        let component = Component::assemble(like.shape(), like.rank(), |parameter| {
+            let (taken, left) = rest.split_at(parameter.len());
+            rest = left;
+            Ok(match parameter.kind {
+                Kind::Mean | Kind::Loading(_) => taken.to_vec(),
+                Kind::Noise => taken.iter().map(|x| x.exp().max(floor)).collect(),
+            })
+        });
         // Canonical to the last bit: loadings that are so up to 1e-10 would do for a stored model, but not beside noise
         // that is smaller than the cores by as much.
-        components.push(Component::from_step(mean, loadings, noise));
+        components.push(component.ok()?.canonical());
     }
-    let largest = weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let weights = weights.iter().map(|w| (w - largest).exp()).collect();
+    let largest = logarithms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let weights = logarithms.iter().map(|w| (w - largest).exp()).collect();
     Mixture::new(like.shape(), weights, components).ok()
 }
 
 /// How much a change of each coordinate changes the density: the diagonal of the Fisher information, roughly.
 /// Without it pixels, logarithms and loadings would be added as if they had the same unit.
 pub fn metric(model: &Mixture) -> Vec<f64> {
-    let mut out = Vec::new();
-    for (component, &weight) in model.components().iter().zip(model.weights()) {
-        let size = component.mean().len();
+    let mut out = model.weights().to_vec();
+    each_parameter(model, |k, parameter, values| {
+        let (component, weight) = (&model.components()[k], model.weights()[k]);
         let precision = weight / component.noise_variance();
-        out.extend([weight, 0.5 * size as f64 * weight]);
-        out.extend(vec![precision; size]);
-        let traces: Vec<f64> = component.loadings().iter().map(|u| u.inner(u)).collect();
-        for (d, u) in component.loadings().iter().enumerate() {
-            let others: f64 =
-                traces.iter().enumerate().map(|(e, trace)| if e == d { 1.0 } else { *trace }).product();
-            out.extend(vec![precision * others; u.rows() * u.cols()]);
-        }
-    }
+        let worth = match parameter.kind {
+            Kind::Mean => precision,
+            Kind::Loading(d) => {
+                let others = component.loadings().iter().enumerate().filter(|(e, _)| *e != d);
+                precision * others.map(|(_, u)| u.inner(u)).product::<f64>()
+            }
+            Kind::Noise => 0.5 * component.mean().len() as f64 * weight,
+        };
+        out.extend(std::iter::repeat_n(worth, values.len()));
+    });
     out
 }

@@ -7,10 +7,9 @@
 
 mod coordinates;
 
-pub use coordinates::{aligned, coordinates, metric, model_at};
+pub use coordinates::{MixtureSpace, aligned, coordinates, metric, model_at};
 
-use super::history::History;
-use crate::model::Mixture;
+use super::steps::Extrapolation;
 
 /// No guesses until an iteration gains less than this for every number of a sample, in nats: before that, samples are
 /// still looking for their component, and a long step can take them to another one.
@@ -18,14 +17,6 @@ pub const LATE: f64 = 3e-5;
 
 /// How much longer or shorter the longest step becomes.
 const FACTOR: f64 = 4.0;
-
-/// Whether the last iteration gained so little that it is time for guesses.
-pub(super) fn is_late(history: &History, sample_len: usize) -> bool {
-    match history.log_likelihood[..] {
-        [.., before, now] => now - before <= LATE * sample_len as f64,
-        _ => false,
-    }
-}
 
 /// SQUAREM with step length S3 (Varadhan and Roland 2008), its longest step adapted as in their program.
 #[derive(Debug, Clone, PartialEq)]
@@ -99,14 +90,14 @@ pub(super) type Remembered = (f64, Option<[Vec<f64>; 2]>);
 
 impl Accelerator {
     /// A guess after the iteration that led from `model` to `next`, if it is time for one.
-    pub(super) fn guess(&mut self, model: &Mixture, next: &Mixture, floor: f64) -> Option<Mixture> {
-        let x = self.at.take().unwrap_or_else(|| coordinates(model));
-        let image = aligned(next, &x);
-        let guess = self.squarem.guess(&x, &image, &metric(next));
+    pub(super) fn guess<M>(&mut self, space: &dyn Extrapolation<M>, model: &M, next: &M) -> Option<M> {
+        let x = self.at.take().unwrap_or_else(|| space.coordinates(model));
+        let image = space.aligned(next, &x);
+        let guess = self.squarem.guess(&x, &image, &space.metric(next));
         if self.squarem.start.is_some() {
             self.at = Some(image);
         }
-        let guess = model_at(next, &guess?, floor);
+        let guess = space.at(next, &guess?);
         if guess.is_none() {
             self.kept(false);
         }
@@ -138,7 +129,7 @@ impl Accelerator {
 mod tests {
     use super::*;
     use crate::linalg::Matrix;
-    use crate::model::Component;
+    use crate::model::{Component, Mixture};
 
     fn model(turn: f64) -> Mixture {
         let number = |i: usize| ((i as f64 + 1.0) * 0.618_033_989).fract() - 0.5;

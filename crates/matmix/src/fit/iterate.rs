@@ -1,0 +1,326 @@
+//! The one loop: starts, iterations, guesses, stages, stopping, checkpoints, restarts.
+
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use super::accelerate::Accelerator;
+use super::checkpoint::{Keeper, Kept};
+use super::options::{Checkpoint, StopRule};
+use super::steps::{Evaluation, Steps};
+use crate::error::{Error, Result};
+use crate::model::{History, Mixture, StopReason};
+use crate::walk::Stage;
+
+/// A stage is over when an iteration gains less than this share of the error that comes of seeing a part of the samples only.
+const SETTLED: f64 = 0.2;
+
+/// What the loop itself needs to know.
+#[derive(Debug, Clone)]
+pub struct LoopOptions {
+    /// How many times to begin.
+    pub n_init: usize,
+    /// The largest number of iterations per start.
+    pub max_iter: usize,
+    /// How small a change ends a fit; 0 runs all iterations.
+    pub tol: f64,
+    /// The change of what.
+    pub stop: StopRule,
+    /// Whether it may guess where iterations are heading.
+    pub accelerate: bool,
+    /// Where the state is kept, and what the fit is recognised by.
+    pub checkpoint: Option<(Checkpoint, String)>,
+}
+
+/// What a callback sees after the start (iteration 0) and after each iteration.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Progress<'a> {
+    /// Which restart, counted from 0.
+    pub restart: usize,
+    /// How many there are.
+    pub n_init: usize,
+    /// Which iteration; 0 is the start.
+    pub iteration: usize,
+    /// How many there may be.
+    pub max_iter: usize,
+    /// The share of the samples that the iteration has seen.
+    pub share: f64,
+    /// Passes over the whole set so far: one over a part counts as its share.
+    pub passes: f64,
+    /// The mean log-likelihood per sample.
+    pub log_likelihood: f64,
+    /// The reconstruction error e.
+    pub reconstruction_error: f64,
+    /// The model so far, if it is a mixture.
+    pub model: Option<&'a Mixture>,
+}
+
+/// A callback per iteration; `ControlFlow::Break(())` stops the fit and keeps the model.
+pub type Observer<'a> = dyn FnMut(&Progress<'_>) -> ControlFlow<()> + Send + 'a;
+
+/// What a fit ends with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finished<M> {
+    /// The best model of all restarts.
+    pub model: M,
+    /// Its history.
+    pub history: History,
+    /// How many samples belong to each of its components.
+    pub assigned: Vec<u64>,
+}
+
+/// Everything that passes from one iteration to the next.
+pub(super) struct State<M> {
+    /// The restart that is running, or the next one.
+    pub(super) restart: usize,
+    /// Its model, if it has begun.
+    pub(super) model: Option<M>,
+    pub(super) history: History,
+    pub(super) stage: Stage,
+    pub(super) accelerator: Accelerator,
+    /// The best finished restart.
+    pub(super) best: Option<Finished<M>>,
+}
+
+/// Fits whatever `steps` describe.
+///
+/// # Errors
+/// Whatever the steps, or a checkpoint, cause. Not converging is no error.
+pub fn iterate<S: Steps>(
+    steps: &mut S,
+    options: &LoopOptions,
+    observer: &mut Observer<'_>,
+) -> Result<Finished<S::Model>> {
+    let started = Instant::now();
+    let keeper = options.checkpoint.as_ref().map(|(checkpoint, identity)| Keeper { checkpoint, identity });
+    let kept = keeper.as_ref().map(|keeper| keeper.load(steps)).transpose()?.flatten();
+    let mut state = match kept {
+        Some(Kept { state, max_iter }) => {
+            goes_on(&state, max_iter, options)?;
+            state
+        }
+        None => State {
+            restart: 0,
+            model: None,
+            history: History::default(),
+            stage: Stage::ALL,
+            accelerator: Accelerator::default(),
+            best: None,
+        },
+    };
+    while state.restart < options.n_init {
+        let mut running = Running { steps, options, keeper: keeper.as_ref(), state: &mut state, observer };
+        if running.restart()?.is_break() {
+            break;
+        }
+    }
+    let Some(mut best) = state.best else { unreachable!("at least one restart has ended") };
+    best.history.seconds += started.elapsed().as_secs_f64();
+    Ok(best)
+}
+
+/// Whether a state that was kept while so many iterations were allowed can be gone on from with these options.
+fn goes_on<M>(state: &State<M>, max_iter: usize, options: &LoopOptions) -> Result<()> {
+    let wrong = |value: String, expected| Err(Error::Option { option: "max_iter", value, expected });
+    let done = state.best.iter().map(|b| &b.history).chain([&state.history]);
+    let done = done.map(History::n_iterations).max().unwrap_or(0);
+    if done > options.max_iter {
+        let value = format!("{}, but the checkpoint has {done} iterations", options.max_iter);
+        return wrong(value, "at least as many as there are, or another checkpoint");
+    }
+    if options.n_init > 1 && max_iter != options.max_iter {
+        let value = format!("{}, but the checkpoint was kept with {max_iter}", options.max_iter);
+        return wrong(value, "the same for all of several restarts");
+    }
+    Ok(())
+}
+
+/// One restart.
+struct Running<'a, 'o, S: Steps> {
+    steps: &'a mut S,
+    options: &'a LoopOptions,
+    keeper: Option<&'a Keeper<'a>>,
+    state: &'a mut State<S::Model>,
+    observer: &'a mut Observer<'o>,
+}
+
+impl<S: Steps> Running<'_, '_, S> {
+    /// Runs a restart from its beginning or from the state of a checkpoint; breaks if the callback stopped it.
+    fn restart(&mut self) -> Result<ControlFlow<()>> {
+        let mut model = match self.state.model.take() {
+            Some(model) => model,
+            None => {
+                let restart = self.state.restart;
+                self.state.history = History { restart, ..History::default() };
+                self.state.accelerator = Accelerator::default();
+                self.state.stage = self.steps.first_stage();
+                self.steps.start(restart)?
+            }
+        };
+        let mut interrupted = false;
+        let mut now;
+        if self.state.history.has_begun() {
+            // The pass was counted when the model was evaluated for the first time.
+            now = self.steps.evaluate(&model, self.state.stage)?;
+        } else {
+            now = self.evaluate(&model)?;
+            self.note(&now);
+            interrupted = self.observe(&model).is_break();
+        }
+        let mut stop = None;
+        while stop.is_none() && !interrupted && self.state.history.n_iterations() < self.options.max_iter {
+            if self.state.stage != Stage::ALL && self.is_settled(&now) {
+                self.state.stage = self.state.stage.doubled();
+                self.state.accelerator.restart();
+                now = self.evaluate(&model)?;
+                self.note(&now);
+                continue;
+            }
+            let guessed;
+            (model, now, guessed) = self.iteration(model, now)?;
+            if let Some((mended, after)) = self.steps.mend(&model, &now, &mut self.state.history)? {
+                (model, now) = (mended, after);
+                self.state.accelerator.restart();
+            }
+            self.note(&now);
+            // A guess may be kept that is no better than what was there: only an iteration tells that nothing changes.
+            if !guessed && self.state.stage == Stage::ALL && self.converged() {
+                stop = Some(StopReason::Converged);
+            }
+            interrupted = self.observe(&model).is_break();
+            if stop.is_none() && !interrupted && self.is_due() {
+                self.keep(Some(&model))?;
+            }
+        }
+        let reason = match (stop, interrupted) {
+            (Some(reason), _) => reason,
+            (None, true) => StopReason::Stopped,
+            (None, false) => StopReason::MaxIterations,
+        };
+        if reason != StopReason::Converged {
+            // The file keeps the restart as one that is still running, so that resuming goes on from here.
+            self.keep(Some(&model))?;
+        }
+        if self.state.stage != Stage::ALL {
+            // What is reported is about all samples.
+            self.state.stage = Stage::ALL;
+            now = self.evaluate(&model)?;
+            self.note(&now);
+        }
+        self.finish(model, &now, reason);
+        if reason == StopReason::Converged {
+            self.keep(None)?;
+        }
+        Ok(if interrupted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    }
+
+    fn evaluate(&mut self, model: &S::Model) -> Result<Evaluation<S::Sums>> {
+        self.state.history.passes += self.state.stage.share();
+        self.steps.evaluate(model, self.state.stage)
+    }
+
+    /// One iteration, and perhaps a step to where it and the one before lead; true if that step was taken.
+    fn iteration(
+        &mut self,
+        model: S::Model,
+        now: Evaluation<S::Sums>,
+    ) -> Result<(S::Model, Evaluation<S::Sums>, bool)> {
+        let stage = self.state.stage;
+        let late = stage == Stage::ALL && self.options.accelerate && self.is_late();
+        let known = now.log_likelihood;
+        let next = self.steps.update(&model, now.sums, stage)?;
+        if !late {
+            self.state.accelerator.restart();
+        } else if let Some(space) = self.steps.extrapolation()
+            && let Some(guess) = self.state.accelerator.guess(space, &model, &next)
+        {
+            drop(model);
+            let there = match self.evaluate(&guess) {
+                Err(Error::Overflow { .. }) => None,
+                there => Some(there?).filter(|there| there.log_likelihood >= known),
+            };
+            self.state.accelerator.kept(there.is_some());
+            if let Some(there) = there {
+                return Ok((guess, there, true));
+            }
+        }
+        let now = self.evaluate(&next)?;
+        Ok((next, now, false))
+    }
+
+    /// Whether the last iteration gained so little that it is time for guesses.
+    fn is_late(&self) -> bool {
+        match (self.state.history.log_likelihood[..].last_chunk::<2>(), self.steps.extrapolation()) {
+            (Some([before, now]), Some(space)) => now - before <= space.late(),
+            _ => false,
+        }
+    }
+
+    /// Whether the last iteration on a part of the samples gained so little that the part, and not the iterations, limits
+    /// how good the model can become.
+    fn is_settled(&self, now: &Evaluation<S::Sums>) -> bool {
+        self.state.history.early_gain().is_some_and(|gain| gain <= SETTLED * now.sampling_error)
+    }
+
+    fn converged(&self) -> bool {
+        let change = |series: &[f64]| match series {
+            [.., before, now] => (now - before).abs(),
+            _ => f64::INFINITY,
+        };
+        let (history, tol) = (&self.state.history, self.options.tol);
+        match self.options.stop {
+            StopRule::LogLikelihood => {
+                let now = history.log_likelihood.last().copied().unwrap_or(0.0);
+                tol > 0.0 && change(&history.log_likelihood) <= tol * now.abs().max(1.0)
+            }
+            StopRule::ReconstructionError => tol > 0.0 && change(&history.reconstruction_error) <= tol,
+        }
+    }
+
+    fn note(&mut self, now: &Evaluation<S::Sums>) {
+        self.state.history.push(self.state.stage.share(), now.log_likelihood, now.reconstruction_error);
+    }
+
+    fn observe(&mut self, model: &S::Model) -> ControlFlow<()> {
+        let history = &self.state.history;
+        let (log_likelihood, reconstruction_error) = history.last();
+        (self.observer)(&Progress {
+            restart: self.state.restart,
+            n_init: self.options.n_init,
+            iteration: history.n_iterations(),
+            max_iter: self.options.max_iter,
+            share: self.state.stage.share(),
+            passes: history.passes,
+            log_likelihood,
+            reconstruction_error,
+            model: self.steps.shown(model),
+        })
+    }
+
+    /// Whether it is time to keep the state.
+    fn is_due(&self) -> bool {
+        let iterations = self.state.history.n_iterations();
+        self.keeper.is_some_and(|keeper| iterations.is_multiple_of(keeper.checkpoint.every))
+    }
+
+    /// Keeps the state, with the model of a restart that is running.
+    fn keep(&mut self, running: Option<&S::Model>) -> Result<()> {
+        match self.keeper {
+            Some(keeper) => keeper.save(self.steps, self.state, running, self.options.max_iter),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends a restart: keeps its model if it is the best so far.
+    fn finish(&mut self, model: S::Model, now: &Evaluation<S::Sums>, stop: StopReason) {
+        let mut history = std::mem::take(&mut self.state.history);
+        history.stop = Some(stop);
+        history.events.extend(self.steps.remarks(&model, now));
+        let last = |h: &History| h.log_likelihood.last().copied().unwrap_or(f64::NEG_INFINITY);
+        let better = self.state.best.as_ref().is_none_or(|best| last(&history) > last(&best.history));
+        if better {
+            self.state.best = Some(Finished { model, history, assigned: now.assigned.clone() });
+        }
+        self.state.restart += 1;
+    }
+}

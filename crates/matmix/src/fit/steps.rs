@@ -1,0 +1,111 @@
+//! What the one loop asks of whatever it fits.
+//!
+//! To add a model is to write these steps: where it begins, a pass that evaluates it, and what follows from the sums of that pass. The
+//! loop ([`iterate`](super::iterate)) does the rest: restarts, stopping, guesses, checkpoints, progress. A worked example is
+//! `tests/add_a_model.rs`.
+
+use crate::data::Tensors;
+use crate::error::Result;
+use crate::model::{Event, History, Mixture};
+use crate::walk::Stage;
+
+/// The steps of a fit.
+pub trait Steps {
+    /// What is fitted.
+    type Model: Clone;
+    /// What a pass finds out that the next update needs.
+    type Sums;
+
+    /// Where a restart begins, counted from 0.
+    ///
+    /// # Errors
+    /// Whatever the samples cause.
+    fn start(&mut self, restart: usize) -> Result<Self::Model>;
+
+    /// One pass: how good a model is on the samples of a stage, and the sums of its first update.
+    ///
+    /// # Errors
+    /// Whatever the samples cause.
+    fn evaluate(&mut self, model: &Self::Model, stage: Stage) -> Result<Evaluation<Self::Sums>>;
+
+    /// The model that follows. Updates that need more passes than the one that evaluated the model run them.
+    ///
+    /// # Errors
+    /// Whatever the samples cause.
+    fn update(&mut self, model: &Self::Model, sums: Self::Sums, stage: Stage) -> Result<Self::Model>;
+
+    /// After an iteration: a chance to mend what no iteration would.
+    ///
+    /// # Errors
+    /// Whatever the samples cause.
+    fn mend(
+        &mut self,
+        _model: &Self::Model,
+        _now: &Evaluation<Self::Sums>,
+        _history: &mut History,
+    ) -> Result<Option<(Self::Model, Evaluation<Self::Sums>)>> {
+        Ok(None)
+    }
+
+    /// What a user should know about a finished model.
+    fn remarks(&self, _model: &Self::Model, _now: &Evaluation<Self::Sums>) -> Vec<Event> {
+        Vec::new()
+    }
+
+    /// The stage to begin with: all samples, unless early iterations may see fewer.
+    fn first_stage(&self) -> Stage {
+        Stage::ALL
+    }
+
+    /// The model as numbers that may be extrapolated; `None` if it has none, and then nothing is guessed.
+    fn extrapolation(&self) -> Option<&dyn Extrapolation<Self::Model>> {
+        None
+    }
+
+    /// The mixture that an observer is shown, if the model is one.
+    fn shown<'m>(&self, _model: &'m Self::Model) -> Option<&'m Mixture> {
+        None
+    }
+
+    /// Writes a model, with a prefix to the names of its tensors.
+    fn write(&self, model: &Self::Model, prefix: &str, to: &mut Tensors);
+
+    /// Reads a model that was written so; `None` if there is none.
+    ///
+    /// # Errors
+    /// What is wrong with the tensors.
+    fn read(&self, prefix: &str, from: &Tensors) -> Result<Option<Self::Model>>;
+}
+
+/// How good a model is, and what its update needs.
+#[derive(Debug, Clone)]
+pub struct Evaluation<S> {
+    /// The mean log-likelihood per sample; NaN for a model without one.
+    pub log_likelihood: f64,
+    /// The standard error of that mean, as an estimate of the log-likelihood of all samples there could be.
+    pub sampling_error: f64,
+    /// The paper's e = sqrt(Σ‖X − X̂‖²/N).
+    pub reconstruction_error: f64,
+    /// How many samples belong to each component.
+    pub assigned: Vec<u64>,
+    /// The sums of the pass.
+    pub sums: S,
+}
+
+/// A model as a vector in which guesses where iterations are heading can be made.
+pub trait Extrapolation<M> {
+    /// The gain of an iteration below which guesses begin, in the unit of the log-likelihood.
+    fn late(&self) -> f64;
+
+    /// The parameters as free numbers.
+    fn coordinates(&self, model: &M) -> Vec<f64>;
+
+    /// The same, as close to `reference` as parameters that mean the same can be.
+    fn aligned(&self, model: &M, reference: &[f64]) -> Vec<f64>;
+
+    /// How much a change of each coordinate is worth.
+    fn metric(&self, model: &M) -> Vec<f64>;
+
+    /// The model these coordinates stand for, if they stand for one.
+    fn at(&self, like: &M, coordinates: &[f64]) -> Option<M>;
+}
