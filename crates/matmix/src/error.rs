@@ -100,6 +100,28 @@ pub enum Error {
         expected: &'static str,
     },
 
+    /// A name that is none of those there are.
+    #[error("`{name}` is no {what}; choose one of {}", expected.join(", "))]
+    Choice {
+        /// The enumeration.
+        what: &'static str,
+        /// The name that was given.
+        name: String,
+        /// The names there are.
+        expected: Vec<&'static str>,
+    },
+
+    /// Somebody stopped the pass under way.
+    #[error("stopped")]
+    Stopped,
+
+    /// A checkpoint that was kept by another fit.
+    #[error("{}: it is the checkpoint of a fit of other samples or with other options", path.display())]
+    OtherFit {
+        /// The file.
+        path: PathBuf,
+    },
+
     /// The number of sample weights or labels differs from the number of samples.
     #[error("{found} {what} for {expected} samples; exactly one per sample is needed")]
     Count {
@@ -264,13 +286,13 @@ impl Error {
         Error::Format { path: path.to_owned(), format, problem: problem.into() }
     }
 
-    /// The same error about samples whose numbers begin at `first`.
-    pub(crate) fn counted_from(self, first: usize) -> Self {
+    /// The same error about samples that have other numbers in a larger set.
+    pub(crate) fn renumbered(self, number: &dyn Fn(usize) -> usize) -> Self {
         match self {
             Error::NotFinite { sample, position, value } => {
-                Error::NotFinite { sample: sample + first, position, value }
+                Error::NotFinite { sample: number(sample), position, value }
             }
-            Error::Overflow { sample } => Error::Overflow { sample: sample + first },
+            Error::Overflow { sample } => Error::Overflow { sample: number(sample) },
             other => other,
         }
     }

@@ -1,22 +1,31 @@
 //! What a fitted model says about samples: densities, responsibilities, cores, reconstructions.
 
-use rayon::prelude::*;
-
-use crate::data::{Model, Samples};
+use crate::cpu::Cpu;
+use crate::data::Samples;
 use crate::error::{Error, Result};
-use crate::model::{Criteria, LowRank, Mixture};
-use crate::pass::cores::{self, Wanted};
-use crate::pass::inference::{Cores, infer};
-use crate::pass::simd::Path;
+use crate::model::{Criteria, Density, LowRank, Mixture, Model};
+use crate::options::choices;
+use crate::parallel;
+use crate::pass::{AskPass, Engine, Question};
 
-/// How a sample is rebuilt from its cores.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Reconstruction {
-    /// From the most probable component: the paper's rule.
-    #[default]
-    MostProbable,
-    /// From all components, weighted by the responsibilities: the posterior mean of the noiseless sample.
-    Weighted,
+choices! {
+    /// How a sample is rebuilt from its cores.
+    pub enum Reconstruction {
+        /// From the most probable component: the paper's rule.
+        #[default]
+        MostProbable = "most_probable",
+        /// From all components, weighted by the responsibilities: the posterior mean of the noiseless sample.
+        Weighted = "weighted",
+    }
+}
+
+impl Reconstruction {
+    fn question(self) -> Question {
+        match self {
+            Reconstruction::MostProbable => Question::Rebuilt,
+            Reconstruction::Weighted => Question::Denoised,
+        }
+    }
 }
 
 /// Everything the paper asks for about new samples: all K cores, the γ's and the most probable component.
@@ -32,96 +41,103 @@ pub struct Projection {
     pub log_likelihood: Vec<f64>,
 }
 
+/// The answers of a model to several questions about all samples, wherever they are, question by question.
+pub(crate) fn ask<const N: usize>(model: Model, samples: &dyn Engine, questions: [Question; N]) -> Result<[Vec<f64>; N]> {
+    let pass = AskPass { model: model.into(), questions: questions.to_vec() };
+    let answers = samples.sums(&pass)?;
+    let widths: Vec<usize> = questions.iter().map(|q| q.width(&pass.model)).collect();
+    let mut all = match N {
+        1 => vec![answers.values],
+        _ => answers.split(&widths),
+    }
+    .into_iter();
+    Ok(std::array::from_fn(|_| all.next().unwrap_or_default()))
+}
+
+fn indices(values: Vec<f64>) -> Vec<usize> {
+    values.into_iter().map(|k| k as usize).collect()
+}
+
+/// # Errors
+/// All questions fail for samples of another shape, and for samples that are not finite.
 impl Mixture {
-    /// ln p(X_n|k) for every sample and component, N × K.
-    pub fn log_densities(&self, samples: &Samples<'_>) -> Result<Vec<f64>> {
-        let mut out = Vec::with_capacity(samples.len() * self.n_components());
-        infer(self, samples, Cores::None, 16 * self.n_components(), |i| i.log_density, |x| out.extend(x))?;
-        Ok(out)
+    fn ask<const N: usize>(&self, samples: &dyn Engine, questions: [Question; N]) -> Result<[Vec<f64>; N]> {
+        ask(self.clone().into(), samples, questions)
     }
 
-    /// γ_nk = p(k|X_n) for every sample and component, N × K.
-    pub fn responsibilities(&self, samples: &Samples<'_>) -> Result<Vec<f64>> {
-        let mut out = Vec::with_capacity(samples.len() * self.n_components());
-        infer(
-            self,
-            samples,
-            Cores::None,
-            16 * self.n_components(),
-            |i| i.responsibilities,
-            |x| out.extend(x),
-        )?;
-        Ok(out)
+    /// ln p(X_n|k) for every sample and component, N × K.
+    pub fn log_densities(&self, samples: &dyn Engine) -> Result<Vec<f64>> {
+        self.ask(samples, [Question::LogDensities]).map(|[x]| x)
+    }
+
+    /// γ_nk = p(k|X_n) for every sample and component, N × K. Those below e⁻⁴⁰ of the largest are 0.
+    pub fn responsibilities(&self, samples: &dyn Engine) -> Result<Vec<f64>> {
+        self.ask(samples, [Question::Responsibilities]).map(|[x]| x)
     }
 
     /// The most probable component of every sample.
-    pub fn assign(&self, samples: &Samples<'_>) -> Result<Vec<usize>> {
-        let mut out = Vec::with_capacity(samples.len());
-        infer(self, samples, Cores::None, 16 * self.n_components(), |i| i.best, |x| out.extend(x))?;
-        Ok(out)
+    pub fn assign(&self, samples: &dyn Engine) -> Result<Vec<usize>> {
+        self.ask(samples, [Question::Component]).map(|[x]| indices(x))
     }
 
     /// ln p(X_n) for every sample.
-    pub fn score_samples(&self, samples: &Samples<'_>) -> Result<Vec<f64>> {
-        let mut out = Vec::with_capacity(samples.len());
-        infer(self, samples, Cores::None, 16 * self.n_components(), |i| i.log_likelihood, |x| out.extend(x))?;
-        Ok(out)
+    pub fn score_samples(&self, samples: &dyn Engine) -> Result<Vec<f64>> {
+        self.ask(samples, [Question::LogLikelihood]).map(|[x]| x)
     }
 
     /// The (weighted) mean log-likelihood per sample.
-    pub fn score(&self, samples: &Samples<'_>) -> Result<f64> {
-        let scores = self.score_samples(samples)?;
-        let sum: f64 = scores.iter().enumerate().map(|(n, s)| s * samples.weight(n)).sum();
-        Ok(sum / samples.total_weight())
+    pub fn score(&self, samples: &dyn Engine) -> Result<f64> {
+        Ok(mean(samples, &self.score_samples(samples)?))
     }
 
     /// All K cores, the responsibilities and the most probable component of every sample.
-    pub fn project(&self, samples: &Samples<'_>) -> Result<Projection> {
-        let (n, k) = (samples.len(), self.n_components());
-        let mut out = Projection {
-            cores: Vec::with_capacity(n * k * self.core_len()),
-            responsibilities: Vec::with_capacity(n * k),
-            components: Vec::with_capacity(n),
-            log_likelihood: Vec::with_capacity(n),
-        };
-        let bytes = 8 * k * (self.core_len() + 2);
-        infer(
-            self,
-            samples,
-            Cores::All,
-            bytes,
-            |i| i,
-            |i| {
-                out.cores.extend(i.cores);
-                out.responsibilities.extend(i.responsibilities);
-                out.components.extend(i.best);
-                out.log_likelihood.extend(i.log_likelihood);
-            },
-        )?;
-        Ok(out)
+    pub fn project(&self, samples: &dyn Engine) -> Result<Projection> {
+        let questions =
+            [Question::AllCores, Question::Responsibilities, Question::Component, Question::LogLikelihood];
+        let [cores, responsibilities, components, log_likelihood] = self.ask(samples, questions)?;
+        Ok(Projection { cores, responsibilities, components: indices(components), log_likelihood })
+    }
+
+    /// The cores of every sample under all components, N × K·ρ: the paper's representation of a new sample.
+    pub fn transform(&self, samples: &dyn Engine) -> Result<Vec<f64>> {
+        self.ask(samples, [Question::AllCores]).map(|[x]| x)
+    }
+
+    /// The samples that cores under all components (N × K·ρ) and responsibilities (N × K) stand for, N × P.
+    ///
+    /// The cores of one component alone do not say how probable it is; without responsibilities the component whose core is
+    /// most probable under its prior, π_k N(B_k; 0, I), is taken.
+    pub fn inverse_transform(&self, cores: &[f64]) -> Result<Vec<f64>> {
+        let (rho, k) = (self.core_len(), self.n_components());
+        if !cores.len().is_multiple_of(rho * k) {
+            return Err(Error::DataLength { shape: vec![k, rho], found: cores.len() });
+        }
+        let chosen: Vec<usize> = cores
+            .chunks_exact(rho * k)
+            .map(|all| {
+                let prior = |j: usize| {
+                    let core = &all[j * rho..(j + 1) * rho];
+                    self.weights()[j].ln() - 0.5 * core.iter().map(|b| b * b).sum::<f64>()
+                };
+                (1..k).fold(0, |best, j| if prior(j) > prior(best) { j } else { best })
+            })
+            .collect();
+        let of_chosen: Vec<f64> = cores
+            .chunks_exact(rho * k)
+            .zip(&chosen)
+            .flat_map(|(all, &j)| all[j * rho..(j + 1) * rho].iter().copied())
+            .collect();
+        self.rebuild(&of_chosen, &chosen)
     }
 
     /// The core of the most probable component of every sample, N × ρ, and that component.
-    pub fn transform(&self, samples: &Samples<'_>) -> Result<(Vec<f64>, Vec<usize>)> {
-        let mut cores = Vec::with_capacity(samples.len() * self.core_len());
-        let mut components = Vec::with_capacity(samples.len());
-        let bytes = 8 * (self.core_len() + 2 * self.n_components());
-        infer(
-            self,
-            samples,
-            Cores::MostProbable,
-            bytes,
-            |i| (i.cores, i.best),
-            |(c, b)| {
-                cores.extend(c);
-                components.extend(b);
-            },
-        )?;
-        Ok((cores, components))
+    pub fn cores(&self, samples: &dyn Engine) -> Result<(Vec<f64>, Vec<usize>)> {
+        let [cores, components] = self.ask(samples, [Question::Core, Question::Component])?;
+        Ok((cores, indices(components)))
     }
 
-    /// L B Rᵀ + M for cores (N × ρ) of known components: the way back from [`transform`](Self::transform).
-    pub fn inverse_transform(&self, cores: &[f64], components: &[usize]) -> Result<Vec<f64>> {
+    /// L B Rᵀ + M for cores (N × ρ) of known components: the way back from [`cores`](Self::cores).
+    pub fn rebuild(&self, cores: &[f64], components: &[usize]) -> Result<Vec<f64>> {
         let rho = self.core_len();
         if !cores.len().is_multiple_of(rho) {
             return Err(Error::DataLength { shape: self.rank().to_vec(), found: cores.len() });
@@ -135,25 +151,24 @@ impl Mixture {
         }
         let size = self.sample_len();
         let mut out = vec![0.0; components.len() * size];
-        out.par_chunks_exact_mut(size)
-            .zip(cores.par_chunks_exact(rho))
-            .zip(components)
-            .for_each(|((x, core), &k)| x.copy_from_slice(&self.components()[k].reconstruct(core)));
+        parallel::stretches(&mut out, 64 * size, |first, out| {
+            for (n, x) in (first / size..).zip(out.chunks_exact_mut(size)) {
+                let component = &self.components()[components[n]];
+                x.copy_from_slice(&component.reconstruct(&cores[n * rho..(n + 1) * rho]));
+            }
+        });
         Ok(out)
     }
 
     /// The posterior variance of the cores, K × ρ. It does not depend on the sample, and the entries of a core
     /// are independent.
     pub fn posterior_variance(&self) -> Vec<f64> {
-        use crate::model::Density;
         self.components().iter().flat_map(|c| Density::new(c).posterior_variance()).collect()
     }
 
     /// Every sample rebuilt from its cores, N × P.
-    pub fn reconstruct(&self, samples: &Samples<'_>, rule: Reconstruction) -> Result<Vec<f64>> {
-        let mut out = Vec::with_capacity(samples.len() * self.sample_len());
-        self.reconstruct_chunks(samples, rule, |x| out.extend(x))?;
-        Ok(out)
+    pub fn reconstruct(&self, samples: &dyn Engine, rule: Reconstruction) -> Result<Vec<f64>> {
+        self.ask(samples, [rule.question()]).map(|[x]| x)
     }
 
     /// The same, a chunk of samples at a time and in order, for what does not fit memory.
@@ -161,94 +176,44 @@ impl Mixture {
         &self,
         samples: &Samples<'_>,
         rule: Reconstruction,
-        mut each: impl FnMut(Vec<f64>),
+        each: impl FnMut(Vec<f64>) + Send,
     ) -> Result<()> {
-        let (rho, k) = (self.core_len(), self.n_components());
-        let wanted = match rule {
-            Reconstruction::MostProbable => Cores::MostProbable,
-            Reconstruction::Weighted => Cores::All,
-        };
-        let bytes = 8 * self.sample_len();
-        infer(
-            self,
-            samples,
-            wanted,
-            bytes,
-            |i| {
-                let mut out = Vec::with_capacity(i.best.len() * self.sample_len());
-                for n in 0..i.best.len() {
-                    match rule {
-                        Reconstruction::MostProbable => {
-                            let core = &i.cores[n * rho..(n + 1) * rho];
-                            out.extend(self.components()[i.best[n]].reconstruct(core));
-                        }
-                        Reconstruction::Weighted => {
-                            let mut sum = vec![0.0; self.sample_len()];
-                            for (j, component) in self.components().iter().enumerate() {
-                                let gamma = i.responsibilities[n * k + j];
-                                if gamma > 0.0 {
-                                    let core = &i.cores[(n * k + j) * rho..(n * k + j + 1) * rho];
-                                    let x = component.reconstruct(core);
-                                    sum.iter_mut().zip(x).for_each(|(s, x)| *s += gamma * x);
-                                }
-                            }
-                            out.extend(sum);
-                        }
-                    }
-                }
-                out
-            },
-            &mut each,
-        )
+        Model::from(self.clone()).reconstruct_chunks(samples, rule, each)
     }
 
     /// New samples without their noise: the posterior mean of the noiseless sample, N × P.
-    pub fn denoise(&self, samples: &Samples<'_>) -> Result<Vec<f64>> {
+    pub fn denoise(&self, samples: &dyn Engine) -> Result<Vec<f64>> {
         self.reconstruct(samples, Reconstruction::Weighted)
     }
 
     /// ‖X_n − X̂_n‖² for every sample, rebuilt by its most probable component.
-    pub fn squared_errors(&self, samples: &Samples<'_>) -> Result<Vec<f64>> {
-        let mut out = Vec::with_capacity(samples.len());
-        infer(self, samples, Cores::None, 16 * self.n_components(), |i| i.squared_error, |x| out.extend(x))?;
-        Ok(out)
+    pub fn squared_errors(&self, samples: &dyn Engine) -> Result<Vec<f64>> {
+        self.ask(samples, [Question::SquaredError]).map(|[x]| x)
     }
 
     /// The paper's e = sqrt(Σ‖X − X̂‖²/N).
-    pub fn reconstruction_error(&self, samples: &Samples<'_>) -> Result<f64> {
-        root_mean(samples, &self.squared_errors(samples)?)
+    pub fn reconstruction_error(&self, samples: &dyn Engine) -> Result<f64> {
+        Ok(mean(samples, &self.squared_errors(samples)?).sqrt())
     }
 
     /// Log-likelihood, BIC, AIC and ICL on these samples.
-    pub fn evaluate(&self, samples: &Samples<'_>) -> Result<Criteria> {
-        let (mut likelihood, mut entropy) = (0.0, 0.0);
-        let k = self.n_components();
-        infer(
-            self,
-            samples,
-            Cores::None,
-            16 * k,
-            |i| i,
-            |i| {
-                for (n, l) in i.range.clone().zip(&i.log_likelihood) {
-                    likelihood += samples.weight(n) * l;
-                }
-                for (n, gammas) in i.range.clone().zip(i.responsibilities.chunks_exact(k)) {
-                    let e: f64 = gammas.iter().filter(|g| **g > 0.0).map(|g| -g * g.ln()).sum();
-                    entropy += samples.weight(n) * e;
-                }
-            },
-        )?;
-        Ok(self.criteria(likelihood, entropy, samples.total_weight()))
+    pub fn evaluate(&self, samples: &dyn Engine) -> Result<Criteria> {
+        let [likelihoods, entropies] = self.ask(samples, [Question::LogLikelihood, Question::Entropy])?;
+        let n = samples.total_weight();
+        Ok(self.criteria(n * mean(samples, &likelihoods), n * mean(samples, &entropies), n))
     }
 }
 
+/// # Errors
+/// All questions fail for samples of another shape, and for samples that are not finite.
 impl LowRank {
+    fn ask(&self, samples: &dyn Engine, question: Question) -> Result<Vec<f64>> {
+        ask(self.clone().into(), samples, [question]).map(|[x]| x)
+    }
+
     /// B_n = (X_n − M) ×_1 V^(1)ᵀ … ×_D V^(D)ᵀ for every sample, N × ρ.
-    pub fn transform(&self, samples: &Samples<'_>) -> Result<Vec<f64>> {
-        let mut out = Vec::with_capacity(samples.len() * self.core_len());
-        cores::each_chunk(self, samples, Wanted::Cores, Path::best(), |x| out.extend(x))?;
-        Ok(out)
+    pub fn transform(&self, samples: &dyn Engine) -> Result<Vec<f64>> {
+        self.ask(samples, Question::Core)
     }
 
     /// The samples cores (N × ρ) stand for, N × P.
@@ -256,48 +221,60 @@ impl LowRank {
         if !cores.len().is_multiple_of(self.core_len()) {
             return Err(Error::DataLength { shape: self.rank().to_vec(), found: cores.len() });
         }
-        Ok(cores::rebuild(self, cores, Path::best()))
+        Ok(Cpu::best().rebuild(self, cores))
     }
 
     /// Every sample rebuilt from its core, N × P.
-    pub fn reconstruct(&self, samples: &Samples<'_>) -> Result<Vec<f64>> {
-        let mut out = Vec::with_capacity(samples.len() * self.sample_len());
-        cores::each_chunk(self, samples, Wanted::Rebuilt, Path::best(), |x| out.extend(x))?;
-        Ok(out)
+    pub fn reconstruct(&self, samples: &dyn Engine) -> Result<Vec<f64>> {
+        self.ask(samples, Question::Rebuilt)
     }
 
     /// ‖X_n − X̂_n‖² for every sample.
-    pub fn squared_errors(&self, samples: &Samples<'_>) -> Result<Vec<f64>> {
-        let mut out = Vec::with_capacity(samples.len());
-        cores::each_chunk(self, samples, Wanted::SquaredError, Path::best(), |x| out.extend(x))?;
-        Ok(out)
+    pub fn squared_errors(&self, samples: &dyn Engine) -> Result<Vec<f64>> {
+        self.ask(samples, Question::SquaredError)
     }
 
     /// The paper's e = sqrt(Σ‖X − X̂‖²/N).
-    pub fn reconstruction_error(&self, samples: &Samples<'_>) -> Result<f64> {
-        root_mean(samples, &self.squared_errors(samples)?)
+    pub fn reconstruction_error(&self, samples: &dyn Engine) -> Result<f64> {
+        Ok(mean(samples, &self.squared_errors(samples)?).sqrt())
     }
 }
 
+/// # Errors
+/// All questions fail for samples of another shape, and for samples that are not finite.
 impl Model {
     /// Every sample rebuilt from its core (by its most probable component), N × P.
-    pub fn reconstruct(&self, samples: &Samples<'_>) -> Result<Vec<f64>> {
-        match self {
-            Model::Mixture(m) => m.reconstruct(samples, Reconstruction::MostProbable),
-            Model::LowRank(m) => m.reconstruct(samples),
+    pub fn reconstruct(&self, samples: &dyn Engine) -> Result<Vec<f64>> {
+        ask(self.clone(), samples, [Question::Rebuilt]).map(|[x]| x)
+    }
+
+    /// The same, a chunk of samples at a time and in order, for what does not fit memory.
+    pub fn reconstruct_chunks(
+        &self,
+        samples: &Samples<'_>,
+        rule: Reconstruction,
+        mut each: impl FnMut(Vec<f64>) + Send,
+    ) -> Result<()> {
+        if samples.shape() != self.shape() {
+            return Err(Error::ShapeMismatch { expected: self.shape().to_vec(), found: samples.shape().to_vec() });
         }
+        let pass = AskPass::one(self.clone(), rule.question());
+        Engine::backend(samples).ask(&pass, samples, &mut |answers| each(answers.values))
+    }
+
+    /// ‖X_n − X̂_n‖² for every sample.
+    pub fn squared_errors(&self, samples: &dyn Engine) -> Result<Vec<f64>> {
+        ask(self.clone(), samples, [Question::SquaredError]).map(|[x]| x)
     }
 
     /// The paper's e = sqrt(Σ‖X − X̂‖²/N).
-    pub fn reconstruction_error(&self, samples: &Samples<'_>) -> Result<f64> {
-        match self {
-            Model::Mixture(m) => m.reconstruction_error(samples),
-            Model::LowRank(m) => m.reconstruction_error(samples),
-        }
+    pub fn reconstruction_error(&self, samples: &dyn Engine) -> Result<f64> {
+        Ok(mean(samples, &self.squared_errors(samples)?).sqrt())
     }
 }
 
-fn root_mean(samples: &Samples<'_>, squares: &[f64]) -> Result<f64> {
-    let sum: f64 = squares.iter().enumerate().map(|(n, e)| e * samples.weight(n)).sum();
-    Ok((sum / samples.total_weight()).sqrt())
+/// The weighted mean of one number per sample.
+fn mean(samples: &dyn Engine, values: &[f64]) -> f64 {
+    let sum: f64 = values.iter().enumerate().map(|(n, x)| x * samples.weight(n)).sum();
+    sum / samples.total_weight()
 }

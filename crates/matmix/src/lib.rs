@@ -11,36 +11,40 @@
 //! let numbers: Vec<f64> = (0..360).map(|i| f64::from((i * 37) % 101)).collect();
 //! let samples = Samples::from_vec(&[4, 3], numbers)?;
 //! let fitted = fit(&samples, &FitOptions { components: 2, rank: vec![2, 1], ..FitOptions::default() })?;
-//! let (cores, components) = fitted.model.transform(&samples)?;
+//! let (cores, components) = fitted.model.cores(&samples)?;
 //! assert_eq!((cores.len(), components.len()), (30 * 2, 30));
 //! # Ok::<(), matmix::Error>(())
 //! ```
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr))]
 
+mod cpu;
 pub mod data;
 pub mod error;
-mod fisher;
 pub mod fit;
 mod infer;
 pub mod linalg;
 pub mod model;
+mod options;
+mod parallel;
 pub mod pass;
 pub mod picture;
 pub mod preset;
 mod recognize;
 pub mod report;
+mod walk;
 
-pub use data::{Model, ModelFile, Samples};
+pub use cpu::Cpu;
+pub use data::{Meter, ModelFile, Samples};
 pub use error::{Error, Result};
 pub use fit::{
-    Algorithm, Checkpoint, Engine, Event, Fit, FitOptions, History, LowRankFit, LowRankOptions, OnlineFit,
-    Progress, Start, StopReason, StopRule, fit, fit_low_rank, fit_low_rank_on, fit_on, fit_with,
+    Algorithm, Checkpoint, Fit, FitOptions, LowRankFit, LowRankOptions, OnlineFit, Progress, Start, StopRule, fit,
+    fit_low_rank, fit_low_rank_on, fit_on, fit_with,
 };
 pub use infer::{Projection, Reconstruction};
 pub use linalg::Matrix;
-pub use model::{Component, Criteria, Drawn, LowRank, Mixture};
-pub use pass::Precision;
+pub use model::{Component, Criteria, Drawn, Event, History, LowRank, Mixture, Model, StopReason};
+pub use pass::{Backend, Engine, Precision};
 pub use preset::{Preset, PresetFit};
 pub use recognize::{Distance, Neighbour, Recognition, Recognizer};
 

@@ -1,8 +1,9 @@
 //! The published names: each is one of the two model types with a few options set.
 
-use crate::data::{Model, ModelFile, Samples};
+use crate::data::{ModelFile, Samples};
 use crate::error::{Error, Result};
-use crate::fit::{FitOptions, History, LowRankOptions, Observer, fit_low_rank, fit_with};
+use crate::fit::{FitOptions, LowRankOptions, Observer, fit_low_rank, fit_with};
+use crate::model::{History, Model};
 
 /// A model by the name it was published under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

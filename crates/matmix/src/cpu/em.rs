@@ -124,7 +124,8 @@ impl Work for Em<'_> {
     }
 
     fn sum_bytes(&self) -> usize {
-        EmSums::bytes(&self.pass.model, self.pass.update)
+        let model = &self.pass.model;
+        EmSums::bytes(model.shape(), model.rank(), model.n_components(), self.pass.update)
     }
 }
 

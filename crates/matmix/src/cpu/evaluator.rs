@@ -38,6 +38,8 @@ pub(super) struct Evaluator<T> {
     coarse: Option<Coarse<T>>,
     /// All components.
     all: Vec<usize>,
+    /// Responsibilities below e^this, relative to the largest, are zero.
+    cutoff: f64,
 }
 
 /// What a thread reuses.
@@ -203,8 +205,10 @@ impl<T: Real> Evaluator<T> {
             Way::Best(samples) if stacked => Coarse::new(model, &plan.reference, samples),
             _ => None,
         };
+        // Whoever wants to see all densities wants to see all responsibilities.
+        let cutoff = if matches!(way, Way::Best(_)) { -HOPELESS } else { f64::NEG_INFINITY };
         let all = (0..model.n_components()).collect();
-        Self { stacked: stacked.then(|| Stacked::new(&plan)), plan, coarse, all }
+        Self { stacked: stacked.then(|| Stacked::new(&plan)), plan, coarse, all, cutoff }
     }
 
     pub(super) fn scratch(&self) -> EvaluatorScratch<T> {
@@ -319,7 +323,7 @@ impl<T: Real> Evaluator<T> {
     ) -> Found<'a, T> {
         let densities = evaluated.densities();
         let (best, log_likelihood) =
-            densities.responsibilities(&self.plan, components, sample, -HOPELESS, gamma);
+            densities.responsibilities(&self.plan, components, sample, self.cutoff, gamma);
         Found {
             plan: &self.plan,
             evaluated,

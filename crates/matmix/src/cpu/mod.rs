@@ -15,6 +15,7 @@
 //! | [`contract`] | the kernel of samples side by side: one mode against a loading matrix |
 //! | [`joint`] | the sums that update every mode |
 //! | [`gram`] | Σ x xᵀ |
+//! | [`matching`] | bounds of distances between features |
 //! | [`em`], [`infer`], [`cores`], [`moments`], [`nearest`], [`scatter`] | the passes |
 //! | [`oracle`] | tests: every instruction set against the equations written out |
 
@@ -30,6 +31,7 @@ mod gram;
 mod infer;
 mod joint;
 mod load;
+mod matching;
 mod moments;
 mod nearest;
 #[cfg(test)]
@@ -50,6 +52,7 @@ use crate::pass::{
 };
 use simd::Instructions;
 
+pub(crate) use matching::{MATCHED, MatchBlock, MatchBounds, MatchScratch, match_rounding};
 /// Packing a sample costs about as much as so many multiply-adds per element.
 pub(crate) use samples_abreast::PACKING;
 
@@ -74,6 +77,16 @@ impl Cpu {
     /// With each instruction set it has, best first.
     pub fn all() -> Vec<Self> {
         Instructions::available().into_iter().map(|on| Self { on }).collect()
+    }
+
+    /// Whether there are kernels in single precision, which [`match_bounds`](Self::match_bounds) is one of.
+    pub(crate) fn can_match(self) -> bool {
+        self.on != Instructions::Portable
+    }
+
+    /// Bounds of the distances between two blocks of features.
+    pub(crate) fn match_bounds(self, job: MatchBounds<'_>) {
+        self.on.run::<f32, _>(job);
     }
 
     /// The samples that cores (N × ρ) stand for, N × P.

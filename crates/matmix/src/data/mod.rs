@@ -15,6 +15,7 @@ mod labels;
 #[path = "../../tests/made/mod.rs"]
 mod made;
 mod mat;
+mod meter;
 mod model_file;
 pub mod npy;
 mod npz;
@@ -23,12 +24,15 @@ mod reading;
 mod samples;
 mod source;
 mod spec;
-pub(crate) mod tensors;
+mod tensors;
 
 pub use digits::digits;
 pub use labels::Labels;
-pub use model_file::{Model, ModelFile};
+pub use meter::{Meter, Reading};
+pub use model_file::ModelFile;
 pub use open::{DataSet, OpenOptions, open};
 pub use samples::Samples;
 pub use source::{Buffer, Chunk, Element, Residence, Scalar, Source};
+pub use tensors::Tensors;
+pub(crate) use tensors::{read_mixture, write_mixture};
 pub use spec::{parse_memory, parse_range, parse_resize, parse_scale, parse_shape};

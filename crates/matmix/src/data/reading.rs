@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::samples::{DEFAULT_BUDGET, Samples};
 use super::source::{Buffer, Chunk, Residence};
 use crate::error::{Error, Result};
-use crate::pass::Meter;
+use super::meter::Meter;
 
 impl Samples<'_> {
     /// Where the samples are.

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::files::Files;
+use super::meter::Meter;
 use super::npy;
 use super::source::{Element, InMemory, Scalar, Source};
 use crate::error::{Error, Result};
-use crate::pass::Meter;
 
 /// What samples that must be read may take of the memory if nobody says otherwise.
 pub(super) const DEFAULT_BUDGET: u64 = 1 << 30;
@@ -41,7 +41,7 @@ pub struct Samples<'a> {
 
 impl std::fmt::Debug for Samples<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Samples({} × {} {})", self.len(), crate::error::sides(&self.shape), self.element().name())
+        write!(f, "Samples({} × {} {})", self.len(), crate::error::sides(&self.shape), self.element())
     }
 }
 
@@ -149,7 +149,19 @@ impl<'a> Samples<'a> {
     }
 
     /// The samples at these places, in this order.
-    pub fn select(mut self, indices: &[usize]) -> Result<Self> {
+    ///
+    /// # Errors
+    /// If there are none, if one is beyond the end, or if none of them counts.
+    pub fn select(self, indices: &[usize]) -> Result<Self> {
+        let chosen = self.select_part(indices)?;
+        match chosen.n_effective() {
+            0 => Err(Error::ZeroWeights),
+            _ => Ok(chosen),
+        }
+    }
+
+    /// The same for a part of a larger set, in which no sample has to count.
+    pub(crate) fn select_part(mut self, indices: &[usize]) -> Result<Self> {
         if indices.is_empty() {
             return Err(Error::EmptySet);
         }
@@ -158,11 +170,7 @@ impl<'a> Samples<'a> {
             return Err(Error::Index { index, len });
         }
         if let Some(weights) = &self.weights {
-            let chosen: Vec<f64> = indices.iter().map(|&i| weights[i]).collect();
-            if chosen.iter().all(|&w| w == 0.0) {
-                return Err(Error::ZeroWeights);
-            }
-            self.weights = Some(chosen.into());
+            self.weights = Some(indices.iter().map(|&i| weights[i]).collect());
         }
         self.selection = Some(indices.iter().map(|&i| self.place(i)).collect());
         Ok(self)

@@ -3,28 +3,22 @@
 use std::ops::Range;
 
 use crate::error::Result;
+use crate::options::choices;
 
-/// The element types that are worked on as they are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Element {
-    /// Bytes, as grey images are stored; contracted in single precision.
-    U8,
-    /// Single precision.
-    F32,
-    /// Double precision.
-    F64,
+choices! {
+    /// The element types that are worked on as they are stored.
+    pub enum Element {
+        /// Bytes, as grey images are stored; contracted in single precision.
+        #[default]
+        U8 = "u8",
+        /// Single precision.
+        F32 = "f32",
+        /// Double precision.
+        F64 = "f64",
+    }
 }
 
 impl Element {
-    /// `u8`, `f32` or `f64`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Element::U8 => "u8",
-            Element::F32 => "f32",
-            Element::F64 => "f64",
-        }
-    }
-
     /// Bytes per element.
     pub fn size(self) -> usize {
         match self {

@@ -12,14 +12,14 @@ use super::atomic::write_file;
 use super::flat::map_file;
 use crate::error::{Error, Result, sides};
 use crate::linalg::Matrix;
-use crate::model::{Component, Mixture};
+use crate::model::{Component, Mixture, Parameter};
 
 /// The version of the files this library writes; readers refuse what they do not know.
 pub(crate) const VERSION: &str = "1";
 
-/// Named tensors and text.
+/// Named tensors of doubles and text: what model files and checkpoints are made of.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Tensors {
+pub struct Tensors {
     path: PathBuf,
     format: &'static str,
     tensors: BTreeMap<String, (Vec<usize>, Vec<f64>)>,
@@ -166,19 +166,17 @@ impl Tensors {
     }
 }
 
-/// `weights` [K], `means` [K, p_1, …], `loadings.1` [K, p_1, r_1], …, `noise_variances` [K], each with a prefix.
+/// `weights` [K] and every parameter of the components with all of them side by side, `means` [K, p_1, …] and so on, each with a
+/// prefix.
 pub(crate) fn write_mixture(to: &mut Tensors, prefix: &str, model: &Mixture) {
     let k = model.n_components();
-    let parts = model.components();
     to.add(format!("{prefix}weights"), vec![k], model.weights().to_vec());
-    let mut shape = vec![k];
-    shape.extend(model.shape());
-    to.add(format!("{prefix}means"), shape, parts.iter().flat_map(|c| c.mean()).copied().collect());
-    for d in 0..model.shape().len() {
-        let loadings: Vec<Matrix> = parts.iter().map(|c| c.loadings()[d].clone()).collect();
-        to.add_matrices(&format!("{prefix}loadings.{}", d + 1), &loadings);
+    let values: Vec<_> = model.components().iter().map(Component::values).collect();
+    for (at, parameter) in Parameter::all(model.shape(), model.rank()).into_iter().enumerate() {
+        let shape = std::iter::once(k).chain(parameter.shape).collect();
+        let data = values.iter().flat_map(|values| values[at].iter().copied()).collect();
+        to.add(format!("{prefix}{}", parameter.name), shape, data);
     }
-    to.add(format!("{prefix}noise_variances"), vec![k], parts.iter().map(|c| c.noise_variance()).collect());
 }
 
 /// The mixture whose tensors have this prefix, checked in every respect.
@@ -192,23 +190,26 @@ pub(crate) fn read_mixture(from: &Tensors, prefix: &str) -> Result<Mixture> {
     }
     let mut axes = vec![None; order + 1];
     axes[0] = Some(k);
-    let (shape, means) = from.get(&means, &axes)?;
+    let (shape, _) = from.get(&means, &axes)?;
     let shape = &shape[1..];
-    let mut loadings = vec![Vec::with_capacity(order); k];
+    let mut rank = Vec::with_capacity(order);
     for (d, &side) in shape.iter().enumerate() {
-        let name = format!("{prefix}loadings.{}", d + 1);
-        from.get(&name, &[Some(k), Some(side), None])?;
-        for (to, u) in loadings.iter_mut().zip(from.matrices(&name, k)?) {
-            to.push(u);
-        }
+        let (axes, _) = from.get(&format!("{prefix}loadings.{}", d + 1), &[Some(k), Some(side), None])?;
+        rank.push(axes[2]);
     }
-    let (_, noise) = from.get(&format!("{prefix}noise_variances"), &[Some(k)])?;
-    let size: usize = shape.iter().product();
     let mut components = Vec::with_capacity(k);
-    for (j, loadings) in loadings.into_iter().enumerate() {
-        let mean = means[j * size..(j + 1) * size].to_vec();
-        let component = Component::new(shape, mean, loadings, noise[j]);
-        components.push(component.map_err(|e| from.wrong(format!("component {j}: {e}")))?);
+    for j in 0..k {
+        let component = Component::assemble(shape, &rank, |parameter| {
+            let axes: Vec<Option<usize>> =
+                std::iter::once(k).chain(parameter.shape.iter().copied()).map(Some).collect();
+            let (_, values) = from.get(&format!("{prefix}{}", parameter.name), &axes)?;
+            Ok(values[j * parameter.len()..(j + 1) * parameter.len()].to_vec())
+        });
+        let component = component.map_err(|e| match e {
+            Error::Format { .. } => e,
+            other => from.wrong(format!("component {j}: {other}")),
+        })?;
+        components.push(component.nearly_canonical());
     }
-    Mixture::new(shape, weights.to_vec(), components).map_err(|e| from.wrong(e.to_string()))
+    Mixture::nearly(shape, weights.to_vec(), components).map_err(|e| from.wrong(e.to_string()))
 }

@@ -45,7 +45,7 @@ struct Meta {
 
 impl Keeper<'_> {
     /// The state in the file, if there is one to go on from.
-    pub(super) fn load<S: Steps>(&self, steps: &S) -> Result<Option<Kept<S::Model>>> {
+    pub(super) fn load<S: Steps>(&self, steps: &mut S) -> Result<Option<Kept<S::Model>>> {
         let path = &self.checkpoint.path;
         if !(self.checkpoint.resume && path.exists()) {
             return Ok(None);

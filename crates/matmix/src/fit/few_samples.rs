@@ -3,10 +3,10 @@
 
 use std::borrow::Cow;
 
-use super::engine::{self, Engine};
 use crate::data::Samples;
 use crate::error::{Error, Result};
 use crate::linalg::{Matrix, add_rows_gram, leading_eigen};
+use crate::pass::Engine;
 
 /// Up to so many bytes samples are fetched from elsewhere, all of them.
 pub(super) const FETCH_LIMIT: usize = 64 << 20;
@@ -20,7 +20,7 @@ pub(super) fn all_rows<'a>(samples: &'a dyn Engine) -> Result<Option<Cow<'a, Sam
         return Ok(None);
     }
     let counts = (0..samples.len()).filter(|&n| samples.weight(n) > 0.0).collect();
-    Ok(Some(Cow::Owned(engine::rows(samples, counts)?)))
+    Ok(Some(Cow::Owned(samples.fetch(counts)?)))
 }
 
 /// The samples that count, less the mean and times the root of their weight, as the rows of X: XᵀX is their scatter.

@@ -31,6 +31,25 @@ pub struct LoopOptions {
     pub checkpoint: Option<(Checkpoint, String)>,
 }
 
+impl LoopOptions {
+    /// Whether the last iteration over all samples changed little enough.
+    pub fn converged(&self, history: &History) -> bool {
+        let change = |series: &[f64]| match series {
+            [.., before, now] => (now - before).abs(),
+            _ => f64::INFINITY,
+        };
+        let scale = match self.stop {
+            StopRule::LogLikelihood => history.log_likelihood.last().map_or(1.0, |now| now.abs().max(1.0)),
+            StopRule::ReconstructionError => 1.0,
+        };
+        let series = match self.stop {
+            StopRule::LogLikelihood => &history.log_likelihood,
+            StopRule::ReconstructionError => &history.reconstruction_error,
+        };
+        self.tol > 0.0 && change(series) <= self.tol * scale
+    }
+}
+
 /// What a callback sees after the start (iteration 0) and after each iteration.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -178,13 +197,15 @@ impl<S: Steps> Running<'_, '_, S> {
             }
             let guessed;
             (model, now, guessed) = self.iteration(model, now)?;
-            if let Some((mended, after)) = self.steps.mend(&model, &now, &mut self.state.history)? {
+            if let Some((mended, after)) = self.steps.mend(&model, &now, self.state.stage, &mut self.state.history)? {
                 (model, now) = (mended, after);
                 self.state.accelerator.restart();
             }
             self.note(&now);
             // A guess may be kept that is no better than what was there: only an iteration tells that nothing changes.
-            if !guessed && self.state.stage == Stage::ALL && self.converged() {
+            if !guessed && self.state.stage == Stage::ALL
+                && self.steps.converged(&self.state.history, self.options)
+            {
                 stop = Some(StopReason::Converged);
             }
             interrupted = self.observe(&model).is_break();
@@ -229,6 +250,7 @@ impl<S: Steps> Running<'_, '_, S> {
         let late = stage == Stage::ALL && self.options.accelerate && self.is_late();
         let known = now.log_likelihood;
         let next = self.steps.update(&model, now.sums, stage)?;
+        self.state.history.passes += (self.steps.passes_per_iteration() - 1) as f64 * stage.share();
         if !late {
             self.state.accelerator.restart();
         } else if let Some(space) = self.steps.extrapolation()
@@ -260,21 +282,6 @@ impl<S: Steps> Running<'_, '_, S> {
     /// how good the model can become.
     fn is_settled(&self, now: &Evaluation<S::Sums>) -> bool {
         self.state.history.early_gain().is_some_and(|gain| gain <= SETTLED * now.sampling_error)
-    }
-
-    fn converged(&self) -> bool {
-        let change = |series: &[f64]| match series {
-            [.., before, now] => (now - before).abs(),
-            _ => f64::INFINITY,
-        };
-        let (history, tol) = (&self.state.history, self.options.tol);
-        match self.options.stop {
-            StopRule::LogLikelihood => {
-                let now = history.log_likelihood.last().copied().unwrap_or(0.0);
-                tol > 0.0 && change(&history.log_likelihood) <= tol * now.abs().max(1.0)
-            }
-            StopRule::ReconstructionError => tol > 0.0 && change(&history.reconstruction_error) <= tol,
-        }
     }
 
     fn note(&mut self, now: &Evaluation<S::Sums>) {

@@ -1,17 +1,21 @@
 //! Fitting `LowRank`: exact eigenvectors for order 1, alternating ones for higher orders.
 
-use std::cell::Cell;
+use std::ops::ControlFlow;
 
-use super::engine::{self, Engine};
 use super::few_samples::{FETCH_LIMIT, all_rows, centred_rows, eigen_of_few_rows};
-use super::history::StopReason;
+use super::iterate::{LoopOptions, iterate};
 use super::mode_scatter::mode_scatter;
+use super::options::StopRule;
+use super::passes;
+use super::steps::{Evaluation, Steps};
+use super::threads::with_threads;
+use crate::cpu::PACKING;
 use crate::data::Samples;
 use crate::error::{Error, Result};
 use crate::linalg::{Matrix, leading_eigen, rough_eigen_of_rows};
-use crate::model::{LowRank, ranks_for};
-use crate::pass::ScatterSums;
-use crate::pass::pack::PACKING;
+use crate::model::{History, LowRank, StopReason, ranks_for};
+use crate::pass::{Engine, ScatterSums};
+use crate::walk::Stage;
 
 /// Up to this size a symmetric matrix is decomposed whole.
 const DENSE_LIMIT: usize = 16_384;
@@ -39,7 +43,8 @@ const PART_ITERATIONS: usize = 8;
 const UNLIKE: f64 = 0.02;
 
 /// The options of a low-rank fit.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct LowRankOptions {
     /// One rank for all modes or one per mode; a mode whose rank is its side is kept whole. Empty means min(4, side).
     pub rank: Vec<usize>,
@@ -61,6 +66,7 @@ impl Default for LowRankOptions {
 
 /// A fitted `LowRank` and how it came about.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct LowRankFit {
     /// The model.
     pub model: LowRank,
@@ -75,11 +81,26 @@ pub struct LowRankFit {
 /// Order 1 is solved exactly (PCA). Higher orders alternate: for one mode after the other, the leading eigenvectors
 /// of its scatter given the loadings of the others, from the leading eigenvectors of the whole scatter or, if there are
 /// many samples, from the loadings of every sixteenth.
+///
+/// # Errors
+/// Samples that are not finite, ranks that do not fit them, modes that are too large to be decomposed.
+///
+/// ```
+/// use matmix::{LowRankOptions, Samples, fit_low_rank};
+///
+/// let samples = Samples::from_vec(&[4, 3], (0..120).map(|i| f64::from((i * 37) % 101)).collect::<Vec<_>>())?;
+/// let glram = fit_low_rank(&samples, &LowRankOptions { rank: vec![2, 2], centred: false, ..Default::default() })?;
+/// assert_eq!(glram.model.transform(&samples)?.len(), 10 * 4);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 pub fn fit_low_rank(samples: &Samples<'_>, options: &LowRankOptions) -> Result<LowRankFit> {
     fit_low_rank_on(samples, options)
 }
 
 /// Fits orthonormal loadings to whatever samples the engine holds.
+///
+/// # Errors
+/// As [`fit_low_rank`], and whatever keeps the engine from running a pass.
 pub fn fit_low_rank_on(samples: &dyn Engine, options: &LowRankOptions) -> Result<LowRankFit> {
     let rank = if options.rank.is_empty() {
         samples.shape().iter().map(|&p| p.min(4)).collect()
@@ -90,12 +111,12 @@ pub fn fit_low_rank_on(samples: &dyn Engine, options: &LowRankOptions) -> Result
         let value = options.tol.to_string();
         return Err(Error::Option { option: "tol", value, expected: "a finite number of at least 0" });
     }
-    super::em::with_threads(options.threads, || fit(samples, &rank, options))?
+    with_threads(options.threads, || fit(samples, &rank, options))?
 }
 
 fn fit(samples: &dyn Engine, rank: &[usize], options: &LowRankOptions) -> Result<LowRankFit> {
     let (mean, total) = if options.centred {
-        let moments = engine::moments(samples)?;
+        let moments = passes::moments(samples, false)?;
         (moments.mean, Some(moments.variance))
     } else {
         (vec![0.0; samples.sample_len()], None)
@@ -124,6 +145,7 @@ pub(super) struct Loadings {
 /// of EM that follow turn them further than more digits would.
 pub(super) fn rough_loadings(
     samples: &Samples<'_>,
+    held: &dyn Engine,
     rank: &[usize],
     mean: &[f64],
     total: f64,
@@ -142,7 +164,7 @@ pub(super) fn rough_loadings(
             converged: true,
         });
     }
-    alternate(samples, rank, mean, Some(total), START_ALTERNATIONS, 0.0)
+    alternate(held, rank, mean, Some(total), START_ALTERNATIONS, 0.0)
 }
 
 /// Alternates over the modes until the captured mean square changes by no more than the share `tol` of the `total`,
@@ -168,96 +190,184 @@ fn alternate_by(
     tol: f64,
 ) -> Result<Loadings> {
     let shape = samples.shape();
-    let weight = samples.total_weight();
     let modes = reduced(shape, rank);
     let few = shape.len() == 1 && samples.n_effective() <= shape[0];
     let all = if few { all_rows(samples)? } else { None };
     if let Some(&d) = modes.iter().find(|&&d| all.is_none() && shape[d] > DENSE_LIMIT) {
         return Err(Error::TooLarge { size: shape[d], limit: DENSE_LIMIT });
     }
-    let total = Cell::new(total);
-    let taken = |sums: ScatterSums| {
-        total.set(Some(total.get().unwrap_or(sums.squares / weight)));
-        sums.scatters
-    };
+    let weight = samples.total_weight();
+    let mut steps =
+        AlternatingSteps { samples, rank, mean, modes, way, weight, total, whole: None, at_hand: None, captured: vec![] };
+    if steps.way == Way::Whole {
+        steps.whole = steps.taken(passes::whole_scatter(samples, mean)?).pop();
+    }
     // A mode kept whole has no loadings to find: the identity, and no contraction.
-    let mut loadings: Vec<Option<Matrix>> = vec![None; shape.len()];
-    let whole = match way {
-        Way::Whole => taken(engine::whole_scatter(samples, mean)?).pop(),
-        _ => None,
-    };
-    let scatters = |loadings: &[Option<Matrix>], modes: &[usize]| -> Result<Vec<Matrix>> {
-        match &whole {
+    let (mut found, mut errors, mut converged) = (Alternating::none(shape.len()), vec![], true);
+    match (&steps.modes[..], all) {
+        (&[], _) => errors.push(f64::INFINITY),
+        // One step is exact.
+        (&[d], all) => {
+            let (vectors, values) = match all {
+                Some(all) => {
+                    let few = eigen_of_few_rows(&centred_rows(&all, mean)?, rank[0])?;
+                    steps.total.get_or_insert(few.squares / weight);
+                    signed(few.vectors, &few.values, weight)
+                }
+                None => {
+                    let scatter = steps.scatters(&found.loadings, &[d])?.swap_remove(0);
+                    leading(&scatter, rank[d], weight)?
+                }
+            };
+            errors.push(values.iter().sum());
+            found.loadings[d] = Some(vectors);
+            found.variances[d] = values;
+        }
+        (modes, _) => {
+            let count = modes.len();
+            let options = LoopOptions {
+                n_init: 1,
+                max_iter: max_iter.max(1) * count,
+                tol,
+                stop: StopRule::ReconstructionError,
+                accelerate: false,
+                checkpoint: None,
+            };
+            let finished = iterate(&mut steps, &options, &mut |_| ControlFlow::Continue(()))?;
+            converged = finished.history.stop == Some(StopReason::Converged);
+            found = finished.model;
+            // Those after whole alternations, and the last.
+            let series = &steps.captured[steps.captured.len() - finished.history.n_iterations()..];
+            errors = series.chunks(count).filter_map(|alternation| alternation.last().copied()).collect();
+        }
+    }
+    let kept: Vec<usize> = (0..shape.len()).filter(|&d| found.loadings[d].is_none()).collect();
+    for (&d, scatter) in kept.iter().zip(&steps.scatters(&found.loadings, &kept)?) {
+        found.variances[d] = (0..shape[d]).map(|i| scatter[(i, i)] / weight).collect();
+    }
+    let identity = |(v, &p): (Option<Matrix>, &usize)| v.unwrap_or_else(|| Matrix::identity(p, p));
+    let loadings = found.loadings.into_iter().zip(shape).map(identity).collect();
+    let total = steps.total.unwrap_or(0.0);
+    Ok(Loadings { loadings, variances: found.variances, captured: errors, total, converged })
+}
+
+/// Loadings that are being found, mode after mode.
+#[derive(Debug, Clone)]
+struct Alternating {
+    loadings: Vec<Option<Matrix>>,
+    /// Per mode, the mean square along each loading.
+    variances: Vec<Vec<f64>>,
+    /// Which of the modes comes next.
+    next: usize,
+}
+
+impl Alternating {
+    fn none(order: usize) -> Self {
+        Self { loadings: vec![None; order], variances: vec![Vec::new(); order], next: 0 }
+    }
+}
+
+/// The steps of an alternation: one mode at a time.
+struct AlternatingSteps<'a> {
+    samples: &'a dyn Engine,
+    rank: &'a [usize],
+    mean: &'a [f64],
+    /// The modes that are not kept whole.
+    modes: Vec<usize>,
+    way: Way,
+    weight: f64,
+    /// The mean square of the samples less their mean, once it is known.
+    total: Option<f64>,
+    /// The scatter of the flattened samples, if single modes' are made from it.
+    whole: Option<Matrix>,
+    /// The scatter of the mode that comes next, if a pass has found it already.
+    at_hand: Option<Matrix>,
+    /// The mean square that is captured, after each mode.
+    captured: Vec<f64>,
+}
+
+impl AlternatingSteps<'_> {
+    fn taken(&mut self, sums: ScatterSums) -> Vec<Matrix> {
+        self.total.get_or_insert(sums.squares / self.weight);
+        sums.scatters
+    }
+
+    fn scatters(&mut self, loadings: &[Option<Matrix>], modes: &[usize]) -> Result<Vec<Matrix>> {
+        let shape = self.samples.shape();
+        match &self.whole {
             Some(whole) => Ok(modes.iter().map(|&d| mode_scatter(whole, shape, loadings, d)).collect()),
             None if modes.is_empty() => Ok(vec![]),
-            None => Ok(taken(engine::scatters(samples, mean, loadings, modes)?)),
-        }
-    };
-    let scatter = |loadings: &[Option<Matrix>], d: usize| Ok(scatters(loadings, &[d])?.swap_remove(0));
-    let mut variances = vec![Vec::new(); shape.len()];
-    let mut captured = Vec::new();
-    let mut converged = true;
-    if let [d] = *modes {
-        // One step is exact.
-        let (vectors, values) = match all {
-            Some(all) => {
-                let found = eigen_of_few_rows(&centred_rows(&all, mean)?, rank[0])?;
-                total.set(Some(total.get().unwrap_or(found.squares / weight)));
-                signed(found.vectors, &found.values, weight)
+            None => {
+                let sums = passes::scatters(self.samples, self.mean, loadings, modes)?;
+                Ok(self.taken(sums))
             }
-            None => leading(&scatter(&loadings, d)?, rank[d], weight)?,
+        }
+    }
+}
+
+impl Steps for AlternatingSteps<'_> {
+    type Model = Alternating;
+    type Sums = ();
+
+    fn start(&mut self, _: usize) -> Result<Alternating> {
+        let mut model = Alternating::none(self.rank.len());
+        let (first, others) = (self.modes[0], self.modes[1..].to_vec());
+        if let Way::Part(count) = self.way {
+            let (start, share) = from_part(self.samples, self.rank, self.mean, count)?;
+            let scatter = self.scatters(&start, &[first])?.swap_remove(0);
+            let before = mean_square(&scatter, start[first].as_ref(), self.weight);
+            if before >= (share - UNLIKE) * self.total.unwrap_or(0.0) {
+                // As if every mode had just been found.
+                self.captured = vec![before; self.modes.len()];
+                self.at_hand = Some(scatter);
+                model.loadings = start;
+                return Ok(model);
+            }
+        }
+        let scatters = self.scatters(&model.loadings, &others)?;
+        for (&d, scatter) in others.iter().zip(&scatters) {
+            model.loadings[d] = Some(leading(scatter, self.rank[d], self.weight)?.0);
+        }
+        Ok(model)
+    }
+
+    /// What is captured is known from the eigenvalues: there is nothing to go over the samples for.
+    fn evaluate(&mut self, _: &Alternating, _: Stage) -> Result<Evaluation<()>> {
+        let captured = self.captured.last().copied().unwrap_or(0.0);
+        Ok(Evaluation {
+            log_likelihood: f64::NAN,
+            sampling_error: f64::NAN,
+            reconstruction_error: (self.total.unwrap_or(0.0) - captured).max(0.0).sqrt(),
+            assigned: vec![],
+            sums: (),
+        })
+    }
+
+    fn update(&mut self, model: &Alternating, (): (), _: Stage) -> Result<Alternating> {
+        let mut next = model.clone();
+        let d = self.modes[model.next];
+        let scatter = match self.at_hand.take() {
+            Some(scatter) => scatter,
+            None => self.scatters(&model.loadings, &[d])?.swap_remove(0),
         };
-        captured.push(values.iter().sum());
-        loadings[d] = Some(vectors);
-        variances[d] = values;
-    } else if let [first, ref others @ ..] = *modes {
-        let mut begun = None;
-        if let Way::Part(count) = way {
-            let (start, share) = from_part(samples, rank, mean, count)?;
-            let scatter = scatter(&start, first)?;
-            let before = mean_square(&scatter, start[first].as_ref(), weight);
-            if before >= (share - UNLIKE) * total.get().unwrap_or(0.0) {
-                loadings = start;
-                begun = Some((scatter, before));
-            }
-        }
-        if begun.is_none() {
-            let start = scatters(&loadings, others)?;
-            for (&d, scatter) in others.iter().zip(&start) {
-                loadings[d] = Some(leading(scatter, rank[d], weight)?.0);
-            }
-        }
-        let (mut at_hand, mut before) = begun.unzip();
-        converged = false;
-        for _ in 0..max_iter.max(1) {
-            let mut now = 0.0;
-            for &d in &modes {
-                let scatter = match at_hand.take() {
-                    Some(scatter) => scatter,
-                    None => scatter(&loadings, d)?,
-                };
-                let (vectors, values) = leading(&scatter, rank[d], weight)?;
-                now = values.iter().sum();
-                loadings[d] = Some(vectors);
-                variances[d] = values;
-            }
-            captured.push(now);
-            if before.is_some_and(|before| now - before <= tol * total.get().unwrap_or(0.0)) {
-                converged = true;
-                break;
-            }
-            before = Some(now);
-        }
-    } else {
-        captured.push(f64::INFINITY);
+        let (vectors, values) = leading(&scatter, self.rank[d], self.weight)?;
+        self.captured.push(values.iter().sum());
+        next.loadings[d] = Some(vectors);
+        next.variances[d] = values;
+        next.next = (model.next + 1) % self.modes.len();
+        Ok(next)
     }
-    let kept: Vec<usize> = (0..shape.len()).filter(|&d| loadings[d].is_none()).collect();
-    for (&d, scatter) in kept.iter().zip(&scatters(&loadings, &kept)?) {
-        variances[d] = (0..shape[d]).map(|i| scatter[(i, i)] / weight).collect();
+
+    /// Asked after every mode: whether all of them together, each once, have changed little.
+    fn converged(&self, _: &History, options: &LoopOptions) -> bool {
+        let gain = match self.captured[..] {
+            [.., now] if self.captured.len() > self.modes.len() => {
+                now - self.captured[self.captured.len() - 1 - self.modes.len()]
+            }
+            _ => f64::INFINITY,
+        };
+        gain <= options.tol * self.total.unwrap_or(0.0)
     }
-    let loadings =
-        loadings.into_iter().zip(shape).map(|(v, &p)| v.unwrap_or_else(|| Matrix::identity(p, p))).collect();
-    Ok(Loadings { loadings, variances, captured, total: total.get().unwrap_or(0.0), converged })
 }
 
 /// The modes that are not kept whole.
@@ -285,7 +395,7 @@ fn mean_square(scatter: &Matrix, loadings: Option<&Matrix>, weight: f64) -> f64 
 }
 
 /// Where the scatters of single modes come from.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum Way {
     /// A pass each, from the leading eigenvectors of the scatters given nothing.
     Passes,
@@ -324,8 +434,9 @@ fn from_part(
 ) -> Result<(Vec<Option<Matrix>>, f64)> {
     let counting: Vec<usize> = (0..samples.len()).filter(|&n| samples.weight(n) > 0.0).collect();
     let chosen = (0..count).map(|i| counting[i * counting.len() / count]).collect();
-    let part = engine::rows(samples, chosen)?;
-    let found = alternate(&part, rank, mean, None, PART_ITERATIONS, PART_TOL)?;
+    let part = samples.fetch(chosen)?;
+    let held = samples.backend().over(&part)?;
+    let found = alternate(&*held, rank, mean, None, PART_ITERATIONS, PART_TOL)?;
     let share = found.captured.last().map_or(0.0, |captured| captured / found.total);
     let modes = reduced(samples.shape(), rank);
     let kept = |(d, v)| modes.contains(&d).then_some(v);

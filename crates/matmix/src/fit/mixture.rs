@@ -1,23 +1,25 @@
-//! The one EM loop.
+//! Fitting a mixture by exact EM: the steps of the loop.
 
 use std::ops::ControlFlow;
-use std::time::Instant;
 
-use super::accelerate::{self, Accelerator};
-use super::checkpoint::State;
-use super::engine::{self, Engine};
-use super::history::{Event, History, StopReason};
+use super::accelerate::MixtureSpace;
+use super::identity::identity;
+use super::iterate::{Finished, LoopOptions, Observer, iterate};
 use super::maximize::{least_weight, maximize};
-use super::options::{Algorithm, FitOptions, Start, StopRule};
-use super::{paper, reseed, start};
-use crate::data::{Element, Samples};
+use super::options::{Algorithm, FitOptions, Start};
+use super::paper::PaperSteps;
+use super::steps::{Evaluation, Extrapolation, Steps};
+use super::threads::with_threads;
+use super::{passes, reseed, start};
+use crate::data::{Element, Samples, Tensors, read_mixture, write_mixture};
 use crate::error::{Error, Result};
-use crate::model::Mixture;
-use crate::pass::moments::Moments;
-use crate::pass::{Precision, Statistics};
+use crate::model::{Event, History, Mixture, StopReason};
+use crate::pass::{EmPass, EmSums, Engine, Moments, Precision, Update};
+use crate::walk::Stage;
 
 /// A fitted mixture and how it came about.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Fit {
     /// The model with the largest log-likelihood of all restarts.
     pub model: Mixture,
@@ -25,6 +27,8 @@ pub struct Fit {
     pub history: History,
     /// How many samples have each component as their most probable one.
     pub assigned: Vec<u64>,
+    /// The least and the largest value of the samples.
+    pub range: [f64; 2],
 }
 
 impl Fit {
@@ -49,29 +53,10 @@ impl Fit {
     }
 }
 
-/// What a callback sees after the start (iteration 0) and after each iteration.
-#[derive(Debug)]
-pub struct Progress<'a> {
-    /// Which restart, counted from 0.
-    pub restart: usize,
-    /// How many there are.
-    pub n_init: usize,
-    /// Which iteration; 0 is the start.
-    pub iteration: usize,
-    /// How many there may be.
-    pub max_iter: usize,
-    /// The mean log-likelihood per sample.
-    pub log_likelihood: f64,
-    /// The reconstruction error e.
-    pub reconstruction_error: f64,
-    /// The model so far.
-    pub model: &'a Mixture,
-}
-
-/// A callback per iteration; `ControlFlow::Break(())` stops the fit and keeps the model.
-pub type Observer<'a> = dyn FnMut(&Progress<'_>) -> ControlFlow<()> + Send + 'a;
-
 /// Fits a mixture.
+///
+/// # Errors
+/// Samples that are not finite, options that do not fit them, a checkpoint of another fit. Not converging is no error.
 ///
 /// ```
 /// use matmix::{FitOptions, Samples, fit};
@@ -87,63 +72,61 @@ pub fn fit(samples: &Samples<'_>, options: &FitOptions) -> Result<Fit> {
 }
 
 /// Fits a mixture and calls `observer` after every iteration.
+///
+/// # Errors
+/// As [`fit`].
 pub fn fit_with(samples: &Samples<'_>, options: &FitOptions, observer: &mut Observer<'_>) -> Result<Fit> {
     fit_on(samples, options, observer)
 }
 
 /// Fits a mixture to whatever samples the engine holds and calls `observer` after every iteration.
+///
+/// # Errors
+/// As [`fit`], and whatever keeps the engine from running a pass.
 pub fn fit_on(engine: &dyn Engine, options: &FitOptions, observer: &mut Observer<'_>) -> Result<Fit> {
     options.validate(engine)?;
-    with_threads(options.threads, || Loop::new(engine, options)?.run(observer))?
+    with_threads(options.threads, || run(engine, options, observer))?
 }
 
-/// Runs `work` on a pool of so many threads, or where it is.
-pub(super) fn with_threads<R: Send>(threads: Option<usize>, work: impl FnOnce() -> R + Send) -> Result<R> {
-    match threads {
-        None => Ok(work()),
-        Some(threads) => {
-            let impossible = |value: String| Error::Option {
-                option: "threads",
-                value,
-                expected: "between 1 and 1024, and no more than this machine can start",
-            };
-            // Thousands of threads would start, and then do nothing but look for work.
-            if !(1..=1024).contains(&threads) {
-                return Err(impossible(threads.to_string()));
-            }
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-            let pool = pool.map_err(|e| impossible(format!("{threads} ({e})")))?;
-            Ok(pool.install(work))
+fn run(engine: &dyn Engine, options: &FitOptions, observer: &mut Observer<'_>) -> Result<Fit> {
+    let about = About::new(engine, options)?;
+    let range = about.moments.range;
+    let checkpoint = options.checkpoint.as_ref();
+    let loop_options = LoopOptions {
+        n_init: options.n_init,
+        max_iter: options.max_iter,
+        tol: options.tol,
+        stop: options.stop,
+        accelerate: options.accelerate && options.algorithm == Algorithm::Exact,
+        checkpoint: checkpoint.map(|c| (c.clone(), identity(engine, options, &about.rank, about.moments.digest))),
+    };
+    let Finished { model, history, assigned } = match options.algorithm {
+        Algorithm::Exact => iterate(&mut MixtureSteps::new(about), &loop_options, observer)?,
+        Algorithm::Paper => {
+            let Some(samples) = engine.local() else { return Err(super::options::paper_is_local()) };
+            let finished = iterate(&mut PaperSteps { about, samples }, &loop_options, observer)?;
+            let Finished { model, history, assigned } = finished;
+            Finished { model: model.mixture, history, assigned }
         }
-    }
+    };
+    Ok(Fit { model, history, assigned, range })
 }
 
-/// One evaluation of a model: its likelihood and error, and whatever the next step needs.
-pub(super) struct Evaluated {
-    pub(super) log_likelihood: f64,
-    pub(super) reconstruction_error: f64,
-    pub(super) assigned: Vec<u64>,
-    /// N_k.
-    pub(super) weights: Vec<f64>,
-    /// The sums that update mode 0; the paper's algorithm makes its own.
-    pub(super) sums: Option<Statistics>,
-}
-
-pub(super) struct Loop<'a> {
+/// What a fit knows before it begins.
+pub(super) struct About<'a> {
     pub(super) engine: &'a dyn Engine,
     pub(super) options: &'a FitOptions,
     pub(super) rank: Vec<usize>,
     pub(super) moments: Moments,
+    /// The smallest noise variance allowed.
     pub(super) floor: f64,
     /// The weight that counts as one sample when it is asked whether there are enough of them.
     pub(super) unit: f64,
-    started: Instant,
 }
 
-impl<'a> Loop<'a> {
+impl<'a> About<'a> {
     fn new(engine: &'a dyn Engine, options: &'a FitOptions) -> Result<Self> {
-        let started = Instant::now();
-        let moments = engine::moments(engine)?;
+        let moments = passes::moments(engine, options.checkpoint.is_some())?;
         let floor = noise_floor(&moments, engine.element(), options.noise_floor);
         if !floor.is_finite() {
             // Equal samples have no variance, however large they are; their squares still have to be numbers.
@@ -152,214 +135,52 @@ impl<'a> Loop<'a> {
         let rank = options.rank_for(engine.shape())?;
         // Weights that sum to 1, say, are as many samples as before; a weight of 2 is two samples.
         let unit = (engine.total_weight() / engine.n_effective() as f64).min(1.0);
-        Ok(Self { engine, options, rank, moments, floor, unit, started })
+        Ok(Self { engine, options, rank, moments, floor, unit })
     }
 
-    fn run(&self, observer: &mut Observer<'_>) -> Result<Fit> {
-        let mut state = State::load(self)?.unwrap_or_default();
-        while state.restart < self.options.n_init {
-            let stopped = self.restart(&mut state, observer)?;
-            if stopped {
-                break;
-            }
-        }
-        let seconds = self.started.elapsed().as_secs_f64();
-        let Some((model, mut history, assigned)) = state.best else {
-            unreachable!("at least one restart has ended")
-        };
-        history.seconds += seconds;
-        Ok(Fit { model, history, assigned })
-    }
-
-    /// Runs one restart from its beginning or from the state of a checkpoint; true if the callback stopped it.
-    fn restart(&self, state: &mut State, observer: &mut Observer<'_>) -> Result<bool> {
-        let restart = state.restart;
-        let mut model = match state.model.take() {
-            Some(model) => model,
-            None => {
-                state.history = History { restart, ..History::default() };
-                state.reseeds = vec![0; self.options.components];
-                state.paper = None;
-                state.accelerator = Accelerator::default();
-                self.start(restart)?
-            }
-        };
-        let resumed = !state.history.log_likelihood.is_empty();
-        let mut now = self.evaluate(&model)?;
-        if !resumed {
-            state.history.push(now.log_likelihood, now.reconstruction_error);
-        }
-        let mut stop = None;
-        let mut interrupted = !resumed && self.observe(state, &model, observer).is_break();
-        while stop.is_none() && !interrupted && state.history.n_iterations() < self.options.max_iter {
-            let mut guessed = false;
-            match self.options.algorithm {
-                Algorithm::Exact => {
-                    (model, now, guessed) = self.iterate_or_guess(model, now, state)?;
-                    let moves = state.history.events.len();
-                    (model, now) = reseed::revive(self, model, now, &mut state.reseeds, &mut state.history)?;
-                    if state.history.events.len() > moves {
-                        state.accelerator.restart();
-                    }
-                }
-                Algorithm::Paper => {
-                    let Some(samples) = self.engine.local() else {
-                        return Err(super::options::paper_is_local());
-                    };
-                    model = paper::iterate(samples, &model, self.floor, &mut state.paper)?;
-                    now = self.evaluate(&model)?;
-                }
-            }
-            state.history.push(now.log_likelihood, now.reconstruction_error);
-            // A guess may be kept that is no better than what was there: only an iteration tells that nothing changes.
-            if !guessed && self.converged(&state.history) {
-                stop = Some(StopReason::Converged);
-            }
-            interrupted = self.observe(state, &model, observer).is_break();
-            if stop.is_none() && !interrupted {
-                state.save_if_due(self, &model)?;
-            }
-        }
-        if interrupted && stop.is_none() {
-            // The file keeps the restart as one that is still running, so that resuming goes on from here.
-            state.save_running(self, &model)?;
-            self.finish(state, model, &now, StopReason::Stopped);
-        } else {
-            self.finish(state, model, &now, stop.unwrap_or(StopReason::MaxIterations));
-            state.save(self)?;
-        }
-        Ok(interrupted)
-    }
-
-    fn start(&self, restart: usize) -> Result<Mixture> {
+    /// Where a restart begins.
+    pub(super) fn start(&self, restart: usize) -> Result<Mixture> {
         let mut rng = start::stream(self.options.seed, restart);
         let (engine, k) = (self.engine, self.options.components);
         match &self.options.start {
             Start::KMeans => start::k_means(engine, k, &self.rank, self.floor, &self.moments, &mut rng),
-            Start::Random => start::random(engine, k, &self.rank, &mut rng),
+            Start::Random => start::random(engine, k, &self.rank, self.floor, &mut rng),
             Start::Model(model) => Ok((**model).clone()),
         }
     }
 
-    /// One iteration, and perhaps a step to where it and the one before lead; true if that step was taken.
-    fn iterate_or_guess(
+    /// One pass of EM.
+    pub(super) fn pass(
         &self,
-        model: Mixture,
-        now: Evaluated,
-        state: &mut State,
-    ) -> Result<(Mixture, Evaluated, bool)> {
-        if !(self.options.accelerate && accelerate::is_late(&state.history, self.engine.sample_len())) {
-            state.accelerator.restart();
-            let (model, now) = self.iterate(model, now)?;
-            return Ok((model, now, false));
+        model: &Mixture,
+        update: Update,
+        precision: Precision,
+        stage: Stage,
+    ) -> Result<EmSums> {
+        self.engine.sums(&EmPass { model: model.clone(), update, precision, stage })
+    }
+
+    /// A mixture that was kept, if it is one of this fit.
+    pub(super) fn read(&self, prefix: &str, from: &Tensors) -> Result<Option<Mixture>> {
+        if !from.has(&format!("{prefix}weights")) {
+            return Ok(None);
         }
-        let known = now.log_likelihood;
-        let next = self.update(model.clone(), now)?;
-        if let Some(guess) = state.accelerator.guess(&model, &next, self.floor) {
-            let there = match self.evaluate(&guess) {
-                Err(Error::Overflow { .. }) => None,
-                there => Some(there?).filter(|there| there.log_likelihood >= known),
-            };
-            state.accelerator.kept(there.is_some());
-            if let Some(there) = there {
-                return Ok((guess, there, true));
-            }
-        }
-        let now = self.evaluate(&next)?;
-        Ok((next, now, false))
+        let model = read_mixture(from, prefix)?;
+        let fits = model.shape() == self.engine.shape()
+            && model.rank() == self.rank
+            && model.n_components() == self.options.components;
+        if fits { Ok(Some(model)) } else { Err(from.wrong("its parts do not belong together")) }
     }
+}
 
-    /// One cycle over all modes and the evaluation of what comes of it.
-    pub(super) fn iterate(&self, model: Mixture, now: Evaluated) -> Result<(Mixture, Evaluated)> {
-        let model = self.update(model, now)?;
-        let now = self.evaluate(&model)?;
-        Ok((model, now))
-    }
-
-    /// One cycle over all modes. The pass that updates the first mode has already been made: it was the
-    /// evaluation of the model the cycle begins with.
-    fn update(&self, mut model: Mixture, now: Evaluated) -> Result<Mixture> {
-        let mut sums = now.sums;
-        for mode in 0..self.engine.order() {
-            let sums = match sums.take() {
-                Some(sums) => sums,
-                None => self.pass(&model, mode)?,
-            };
-            model = maximize(&model, &sums, self.floor, self.unit);
-        }
-        Ok(model)
-    }
-
-    fn pass(&self, model: &Mixture, mode: usize) -> Result<Statistics> {
-        engine::em(self.engine, model, mode, self.precision())
-    }
-
-    fn precision(&self) -> Precision {
-        match self.options.algorithm {
-            Algorithm::Exact => self.options.precision,
-            Algorithm::Paper => Precision::Double,
-        }
-    }
-
-    /// Likelihood and error of a model, with the sums that update its first mode.
-    pub(super) fn evaluate(&self, model: &Mixture) -> Result<Evaluated> {
-        let sums = self.pass(model, 0)?;
-        Ok(Evaluated {
-            log_likelihood: sums.mean_log_likelihood(),
-            reconstruction_error: sums.reconstruction_error(),
-            assigned: sums.components.iter().map(|c| c.assigned).collect(),
-            weights: sums.components.iter().map(|c| c.weight).collect(),
-            sums: Some(sums),
-        })
-    }
-
-    fn converged(&self, history: &History) -> bool {
-        let change = |series: &[f64]| match series {
-            [.., before, now] => (now - before).abs(),
-            _ => f64::INFINITY,
-        };
-        let tol = self.options.tol;
-        match self.options.stop {
-            StopRule::LogLikelihood => {
-                let now = history.log_likelihood.last().copied().unwrap_or(0.0);
-                tol > 0.0 && change(&history.log_likelihood) <= tol * now.abs().max(1.0)
-            }
-            StopRule::ReconstructionError => tol > 0.0 && change(&history.reconstruction_error) <= tol,
-        }
-    }
-
-    fn observe(&self, state: &State, model: &Mixture, observer: &mut Observer<'_>) -> ControlFlow<()> {
-        let history = &state.history;
-        observer(&Progress {
-            restart: state.restart,
-            n_init: self.options.n_init,
-            iteration: history.n_iterations(),
-            max_iter: self.options.max_iter,
-            log_likelihood: history.log_likelihood.last().copied().unwrap_or(f64::NAN),
-            reconstruction_error: history.reconstruction_error.last().copied().unwrap_or(f64::NAN),
-            model,
-        })
-    }
-
-    /// Ends a restart: keeps its model if it is the best so far.
-    fn finish(&self, state: &mut State, model: Mixture, now: &Evaluated, stop: StopReason) {
-        let mut history = std::mem::take(&mut state.history);
-        history.stop = Some(stop);
-        let least = least_weight(&self.rank) * self.unit;
-        for (component, (part, &weight)) in model.components().iter().zip(&now.weights).enumerate() {
-            if part.noise_variance() <= self.floor {
-                history.events.push(Event::NoiseAtFloor { component });
-            }
-            if weight < least {
-                history.events.push(Event::Starved { component, weight });
-            }
-        }
-        let last = |h: &History| h.log_likelihood.last().copied().unwrap_or(f64::NEG_INFINITY);
-        let better = state.best.as_ref().is_none_or(|(_, best, _)| last(&history) > last(best));
-        if better {
-            state.best = Some((model, history, now.assigned.clone()));
-        }
-        state.restart += 1;
+/// How good a model is, from the sums of a pass.
+pub(super) fn evaluation(sums: EmSums) -> Evaluation<EmSums> {
+    Evaluation {
+        log_likelihood: sums.mean_log_likelihood(),
+        sampling_error: sums.deviation() / (sums.n_samples as f64).sqrt(),
+        reconstruction_error: sums.reconstruction_error(),
+        assigned: sums.components.iter().map(|c| c.assigned).collect(),
+        sums,
     }
 }
 
@@ -371,4 +192,131 @@ pub(super) fn noise_floor(moments: &Moments, element: Element, relative: f64) ->
     let square = moments.mean.iter().map(|m| m * m).sum::<f64>() / size;
     let floor = (relative * moments.variance / size).max(rounding * square);
     if floor > 0.0 { floor } else { 1e-14 }
+}
+
+/// The passes of one iteration of a model: one that updates every mode, or one per mode, whichever costs less.
+pub(super) fn updates(shape: &[usize], rank: &[usize], components: usize) -> Vec<Update> {
+    let order = shape.len();
+    if order == 1 || joint_pays_off(shape, rank, components) {
+        vec![Update::All]
+    } else {
+        (0..order).map(Update::Mode).collect()
+    }
+}
+
+/// Bytes of sums beyond which a pass that updates every mode is not considered.
+const JOINT_BYTES: usize = 256 << 20;
+
+/// Multiply-adds per element that reading and centring a sample is worth.
+const READING: usize = 4;
+
+/// Whether one pass with the sums of all modes costs less than a pass per mode, in multiply-adds per sample: the sums of all modes
+/// cost P ρ for each component that a sample really belongs to, one as a rule.
+fn joint_pays_off(shape: &[usize], rank: &[usize], components: usize) -> bool {
+    let (size, core_len): (usize, usize) = (shape.iter().product(), rank.iter().product());
+    let narrowest = rank.iter().copied().min().unwrap_or(1);
+    let pass = components * size * narrowest + READING * size;
+    let joint = size * core_len;
+    let bytes = EmSums::bytes(shape, rank, components, Update::All);
+    bytes <= JOINT_BYTES && pass + joint < shape.len() * pass
+}
+
+/// The steps of exact EM.
+pub(super) struct MixtureSteps<'a> {
+    pub(super) about: About<'a>,
+    space: MixtureSpace,
+    /// The passes of an iteration.
+    updates: Vec<Update>,
+    /// How often each component was begun anew.
+    pub(super) tries: Vec<usize>,
+}
+
+impl<'a> MixtureSteps<'a> {
+    fn new(about: About<'a>) -> Self {
+        let space = MixtureSpace { floor: about.floor, sample_len: about.engine.sample_len() };
+        let k = about.options.components;
+        let updates = updates(about.engine.shape(), &about.rank, k);
+        Self { about, space, updates, tries: vec![0; k] }
+    }
+
+    fn pass(&self, model: &Mixture, update: Update, stage: Stage) -> Result<EmSums> {
+        self.about.pass(model, update, self.about.options.precision, stage)
+    }
+}
+
+impl Steps for MixtureSteps<'_> {
+    type Model = Mixture;
+    type Sums = EmSums;
+
+    fn start(&mut self, restart: usize) -> Result<Mixture> {
+        self.tries.fill(0);
+        self.about.start(restart)
+    }
+
+    fn evaluate(&mut self, model: &Mixture, stage: Stage) -> Result<Evaluation<EmSums>> {
+        let sums = self.pass(model, self.updates[0], stage)?;
+        Ok(evaluation(sums))
+    }
+
+    fn update(&mut self, model: &Mixture, sums: EmSums, stage: Stage) -> Result<Mixture> {
+        let (floor, unit) = (self.about.floor, self.about.unit);
+        let mut next = maximize(model, &sums, floor, unit);
+        // The pass that updates the first mode was the evaluation of the model.
+        for &update in &self.updates[1..] {
+            let sums = self.pass(&next, update, stage)?;
+            next = maximize(&next, &sums, floor, unit);
+        }
+        Ok(next)
+    }
+
+    fn passes_per_iteration(&self) -> usize {
+        self.updates.len()
+    }
+
+    fn mend(
+        &mut self,
+        model: &Mixture,
+        now: &Evaluation<EmSums>,
+        stage: Stage,
+        history: &mut History,
+    ) -> Result<Option<(Mixture, Evaluation<EmSums>)>> {
+        reseed::revive(self, model, now, stage, history)
+    }
+
+    fn remarks(&self, model: &Mixture, now: &Evaluation<EmSums>) -> Vec<Event> {
+        let least = least_weight(&self.about.rank) * self.about.unit;
+        let mut events = Vec::new();
+        for (component, (part, sums)) in model.components().iter().zip(&now.sums.components).enumerate() {
+            if part.noise_variance() <= self.about.floor {
+                events.push(Event::NoiseAtFloor { component });
+            }
+            if sums.weight < least {
+                events.push(Event::Starved { component, weight: sums.weight });
+            }
+        }
+        events
+    }
+
+    fn extrapolation(&self) -> Option<&dyn Extrapolation<Mixture>> {
+        Some(&self.space)
+    }
+
+    fn shown<'m>(&self, model: &'m Mixture) -> Option<&'m Mixture> {
+        Some(model)
+    }
+
+    fn write(&self, model: &Mixture, prefix: &str, to: &mut Tensors) {
+        write_mixture(to, prefix, model);
+        let tries = self.tries.iter().map(|&t| t as f64).collect();
+        to.add(format!("{prefix}tries"), vec![self.tries.len()], tries);
+    }
+
+    fn read(&mut self, prefix: &str, from: &Tensors) -> Result<Option<Mixture>> {
+        let model = self.about.read(prefix, from)?;
+        if model.is_some() && prefix.is_empty() {
+            let (_, tries) = from.get("tries", &[Some(self.tries.len())])?;
+            self.tries = tries.iter().map(|&t| t as usize).collect();
+        }
+        Ok(model)
+    }
 }

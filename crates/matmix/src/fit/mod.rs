@@ -1,24 +1,43 @@
-//! How models are fitted: one EM loop, its starts, stops, restarts and checkpoints.
+//! How models are fitted: the one loop and its steps, starts, stops, restarts and checkpoints.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`options`] | what a user can choose |
+//! | [`steps`] | what the loop asks of whatever it fits |
+//! | [`iterate`] | the one loop, and its state |
+//! | [`mixture`] | a mixture by exact EM |
+//! | [`maximize`] | the M-step: parameters from sums |
+//! | [`start`] | where a mixture begins |
+//! | [`reseed`] | components that die are begun anew |
+//! | [`accelerate`] | guesses where iterations are heading |
+//! | [`paper`] | the paper's algorithm, as printed |
+//! | [`low_rank`], [`mode_scatter`], [`few_samples`] | orthonormal loadings without noise |
+//! | [`online`] | a mixture batch by batch |
+//! | [`passes`] | passes besides those of the loop |
+//! | [`checkpoint`], [`identity`] | the state of a long fit on disk, and what it is recognised by |
+//! | [`threads`] | how many threads |
 
 pub mod accelerate;
 mod checkpoint;
-mod em;
-mod engine;
 mod few_samples;
-mod history;
+mod identity;
+mod iterate;
 mod low_rank;
 mod maximize;
+mod mixture;
 mod mode_scatter;
 mod online;
 mod options;
 mod paper;
+mod passes;
 mod reseed;
 mod start;
+mod steps;
+mod threads;
 
-pub use checkpoint::Checkpoint;
-pub use em::{Fit, Observer, Progress, fit, fit_on, fit_with};
-pub use engine::Engine;
-pub use history::{Event, History, StopReason};
+pub use iterate::{Finished, LoopOptions, Observer, Progress, iterate};
 pub use low_rank::{LowRankFit, LowRankOptions, fit_low_rank, fit_low_rank_on};
+pub use mixture::{Fit, fit, fit_on, fit_with};
 pub use online::OnlineFit;
-pub use options::{Algorithm, FitOptions, Start, StopRule};
+pub use options::{Algorithm, Checkpoint, FitOptions, Start, StopRule};
+pub use steps::{Evaluation, Extrapolation, Steps};

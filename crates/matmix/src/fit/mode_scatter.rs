@@ -1,8 +1,7 @@
 //! The scatter of one mode from that of the flattened samples.
 
-use rayon::prelude::*;
-
 use crate::linalg::{Matrix, mode_contraction, sides_around};
+use crate::parallel;
 
 /// Σ w Z Zᵀ of mode d from Σ w x xᵀ of the flattened samples: the loadings of the other modes applied on both sides.
 pub(super) fn mode_scatter(whole: &Matrix, shape: &[usize], loadings: &[Option<Matrix>], d: usize) -> Matrix {
@@ -16,16 +15,13 @@ pub(super) fn mode_scatter(whole: &Matrix, shape: &[usize], loadings: &[Option<M
         }
         (x, sides)
     };
-    let rows: Vec<(Vec<f64>, Vec<usize>)> =
-        (0..whole.rows()).into_par_iter().map(|i| reduce(whole.row(i))).collect();
+    let rows = parallel::map(whole.rows(), |i| reduce(whole.row(i)));
     let sides = rows[0].1.clone();
     let (before, after) = sides_around(&sides, d);
     let (p, len) = (shape[d], rows[0].0.len());
     // Element (o, i, m) of the reduced samples with all others: column by column of what the rows became.
-    let columns: Vec<Vec<f64>> = (0..len)
-        .into_par_iter()
-        .map(|c| reduce(&rows.iter().map(|(row, _)| row[c]).collect::<Vec<_>>()).0)
-        .collect();
+    let columns =
+        parallel::map(len, |c| reduce(&rows.iter().map(|(row, _)| row[c]).collect::<Vec<_>>()).0);
     let mut scatter = Matrix::zeros(p, p);
     for o in 0..before {
         for m in 0..after {
@@ -42,7 +38,7 @@ pub(super) fn mode_scatter(whole: &Matrix, shape: &[usize], loadings: &[Option<M
 
 #[cfg(test)]
 mod tests {
-    use super::super::engine;
+    use super::super::passes;
     use super::*;
     use crate::data::Samples;
 
@@ -54,10 +50,10 @@ mod tests {
         let samples = samples.with_weights((0..80).map(|n| 0.5 + f64::from(n % 3)).collect()).unwrap();
         let mean: Vec<f64> = (0..60).map(|i| 0.1 * number(7 * i)).collect();
         let loadings = |d: usize, r: usize| Some(Matrix::from_fn(shape[d], r, |i, j| number(i + 9 * j + d)));
-        let whole = engine::whole_scatter(&samples, &mean).unwrap().scatters.remove(0);
+        let whole = passes::whole_scatter(&samples, &mean).unwrap().scatters.remove(0);
         for loadings in [[loadings(0, 2), loadings(1, 3), loadings(2, 1)], [None, loadings(1, 2), None]] {
             for d in 0..3 {
-                let expected = engine::scatters(&samples, &mean, &loadings, &[d]).unwrap().scatters.remove(0);
+                let expected = passes::scatters(&samples, &mean, &loadings, &[d]).unwrap().scatters.remove(0);
                 let found = mode_scatter(&whole, &shape, &loadings, d);
                 for (a, b) in found.as_slice().iter().zip(expected.as_slice()) {
                     assert!((a - b).abs() < 1e-11, "{a} {b}");

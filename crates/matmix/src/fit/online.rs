@@ -110,7 +110,8 @@ fn step(model: &Mixture, samples: &dyn Engine, eta: f64, options: &FitOptions) -
     }
     let mut log_likelihood = f64::NAN;
     let mut model = model.clone();
-    for (first, update) in updates(&model).into_iter().enumerate() {
+    let updates = updates(model.shape(), model.rank(), model.n_components());
+    for (first, update) in updates.into_iter().enumerate() {
         let pass = EmPass { model: model.clone(), update, precision: options.precision, stage: Stage::ALL };
         let batch = samples.sums(&pass)?;
         if first == 0 {

@@ -1,45 +1,101 @@
 //! What a user can choose about a fit.
 
-use super::checkpoint::Checkpoint;
-use super::engine::Engine;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
 use crate::error::{Error, Result};
 use crate::model::{Mixture, ranks_for};
-use crate::pass::Precision;
+use crate::options::choices;
+use crate::pass::{Engine, Precision};
 
-/// Which algorithm maximises the likelihood.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Algorithm {
-    /// AECM over the modes with the exact posterior and parameter expansion: any order, never decreasing.
-    #[default]
-    Exact,
-    /// Algorithm 1 of the paper as printed, order 2 only: variational EM, plain and slow.
-    Paper,
+choices! {
+    /// Which algorithm maximises the likelihood.
+    pub enum Algorithm {
+        /// EM with the exact posterior and parameter expansion: any order, never decreasing.
+        #[default]
+        Exact = "exact",
+        /// Algorithm 1 of the paper as printed, order 2 only: variational EM, plain and slow.
+        Paper = "paper",
+    }
+}
+
+choices! {
+    /// When the change of one iteration is small enough to stop.
+    pub enum StopRule {
+        /// |l(t) − l(t−1)| ≤ tol · max(1, |l(t)|) for the mean log-likelihood l.
+        #[default]
+        LogLikelihood = "likelihood",
+        /// The paper's |e(t) − e(t−1)| ≤ tol for the reconstruction error e.
+        ReconstructionError = "error",
+    }
 }
 
 /// Where a fit begins.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum Start {
     /// k-means++ and a few Lloyd steps, then `LowRank` in each cluster.
     #[default]
+    #[serde(rename = "kmeans")]
     KMeans,
     /// The paper's: equal weights, distinct random samples as means, standard normal loadings, σ² = 1.
+    #[serde(rename = "random")]
     Random,
     /// A given model of the same shape, rank and number of components.
+    #[serde(rename = "model", skip_deserializing, serialize_with = "only_that_there_is_one")]
     Model(Box<Mixture>),
 }
 
-/// When the change of one iteration is small enough to stop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum StopRule {
-    /// |l(t) − l(t−1)| ≤ tol · max(1, |l(t)|) for the mean log-likelihood l.
-    #[default]
-    LogLikelihood,
-    /// The paper's |e(t) − e(t−1)| ≤ tol for the reconstruction error e.
-    ReconstructionError,
+/// The model itself goes into the identity of a fit as the numbers it is made of.
+fn only_that_there_is_one<M, S: serde::Serializer>(_: &M, to: S) -> std::result::Result<S::Ok, S::Error> {
+    to.serialize_unit()
+}
+
+impl Start {
+    /// Its name: `kmeans`, `random` or `model`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Start::KMeans => "kmeans",
+            Start::Random => "random",
+            Start::Model(_) => "model",
+        }
+    }
+}
+
+impl std::fmt::Display for Start {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl std::str::FromStr for Start {
+    type Err = Error;
+
+    /// One of those that have a name; a model has to be given as one.
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "kmeans" => Ok(Start::KMeans),
+            "random" => Ok(Start::Random),
+            _ => Err(Error::Choice { what: "Start", name: name.into(), expected: vec!["kmeans", "random"] }),
+        }
+    }
+}
+
+/// Where, how often, and whether to go on from what is there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// The file; replaced as a whole each time.
+    pub path: PathBuf,
+    /// After how many iterations.
+    pub every: usize,
+    /// Whether to go on from the file if it is there. A missing file is a fresh start; one of another fit is an error.
+    pub resume: bool,
 }
 
 /// The options of a fit. `..FitOptions::default()` fills in the rest.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct FitOptions {
     /// K.
     pub components: usize,
@@ -95,6 +151,9 @@ impl Default for FitOptions {
 
 impl FitOptions {
     /// One rank per mode for samples of this shape.
+    ///
+    /// # Errors
+    /// If the ranks do not fit it.
     pub fn rank_for(&self, shape: &[usize]) -> Result<Vec<usize>> {
         if self.rank.is_empty() {
             return Ok(shape.iter().map(|&p| p.min(4)).collect());
@@ -103,6 +162,9 @@ impl FitOptions {
     }
 
     /// Checks the options, by themselves and against the samples.
+    ///
+    /// # Errors
+    /// The first option that is out of its range, or that does not fit the samples.
     pub fn validate(&self, samples: &dyn Engine) -> Result<()> {
         let out_of_range = |option, value: String, expected| Err(Error::Option { option, value, expected });
         if self.components == 0 {

@@ -15,78 +15,114 @@
 //! T and S do not depend on n, so there is one of each per component. It is the project's proof of
 //! faithfulness, not its default: the separable posterior is an approximation, and the likelihood may fall.
 
-use rayon::prelude::*;
-
-use crate::data::Samples;
+use super::mixture::{About, evaluation};
+use super::steps::{Evaluation, Steps};
+use crate::data::{Samples, Tensors, write_mixture};
 use crate::error::{Error, Result};
 use crate::linalg::{Matrix, SymmetricFactor, solve_symmetric_right};
 use crate::model::{Component, Mixture};
+use crate::parallel;
+use crate::pass::{EmSums, Precision};
+use crate::walk::Stage;
 
-/// What the algorithm carries from one iteration to the next: the loadings as they are (not in canonical form,
+/// The model and what the algorithm carries from one iteration to the next: the loadings as they are (not in canonical form,
 /// which would rotate S) and S itself. T is made from S.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Variational {
-    pub(crate) l: Vec<Matrix>,
-    pub(crate) r: Vec<Matrix>,
-    pub(crate) s: Vec<Matrix>,
+pub(super) struct Variational {
+    pub(super) mixture: Mixture,
+    l: Vec<Matrix>,
+    r: Vec<Matrix>,
+    s: Vec<Matrix>,
+}
+
+impl Variational {
+    /// The algorithm begins with S = I.
+    fn begin(mixture: Mixture) -> Self {
+        let loadings = |d: usize| mixture.components().iter().map(|c| c.loadings()[d].clone()).collect();
+        let (l, r): (Vec<Matrix>, Vec<Matrix>) = (loadings(0), loadings(1));
+        let s = r.iter().map(|r| Matrix::identity(r.cols(), r.cols())).collect();
+        Self { l, r, s, mixture }
+    }
+}
+
+/// The steps of Algorithm 1.
+pub(super) struct PaperSteps<'a> {
+    pub(super) about: About<'a>,
+    pub(super) samples: &'a Samples<'a>,
+}
+
+impl Steps for PaperSteps<'_> {
+    type Model = Variational;
+    type Sums = EmSums;
+
+    fn start(&mut self, restart: usize) -> Result<Variational> {
+        self.about.start(restart).map(Variational::begin)
+    }
+
+    fn evaluate(&mut self, model: &Variational, stage: Stage) -> Result<Evaluation<EmSums>> {
+        let update = crate::pass::Update::Mode(0);
+        self.about.pass(&model.mixture, update, Precision::Double, stage).map(evaluation)
+    }
+
+    fn update(&mut self, model: &Variational, _: EmSums, _: Stage) -> Result<Variational> {
+        iterate(self.samples, model, self.about.floor)
+    }
+
+    fn shown<'m>(&self, model: &'m Variational) -> Option<&'m Mixture> {
+        Some(&model.mixture)
+    }
+
+    fn write(&self, model: &Variational, prefix: &str, to: &mut Tensors) {
+        write_mixture(to, prefix, &model.mixture);
+        to.add_matrices(&format!("{prefix}paper.l"), &model.l);
+        to.add_matrices(&format!("{prefix}paper.r"), &model.r);
+        to.add_matrices(&format!("{prefix}paper.s"), &model.s);
+    }
+
+    fn read(&mut self, prefix: &str, from: &Tensors) -> Result<Option<Variational>> {
+        let Some(mixture) = self.about.read(prefix, from)? else { return Ok(None) };
+        let (k, shape, rank) = (mixture.n_components(), mixture.shape(), mixture.rank());
+        let stack = |name: &str, rows: usize, cols: usize| -> Result<Vec<Matrix>> {
+            let name = format!("{prefix}{name}");
+            from.get(&name, &[Some(k), Some(rows), Some(cols)])?;
+            from.matrices(&name, k)
+        };
+        let l = stack("paper.l", shape[0], rank[0])?;
+        let r = stack("paper.r", shape[1], rank[1])?;
+        let s = stack("paper.s", rank[1], rank[1])?;
+        Ok(Some(Variational { mixture, l, r, s }))
+    }
 }
 
 /// One iteration of Algorithm 1.
-pub(super) fn iterate(
-    samples: &Samples<'_>,
-    model: &Mixture,
-    noise_floor: f64,
-    carried: &mut Option<Variational>,
-) -> Result<Mixture> {
-    let state = carried.get_or_insert_with(|| Variational {
-        l: model.components().iter().map(|c| c.loadings()[0].clone()).collect(),
-        r: model.components().iter().map(|c| c.loadings()[1].clone()).collect(),
-        s: model
-            .components()
-            .iter()
-            .map(|c| Matrix::identity(c.loadings()[1].cols(), c.loadings()[1].cols()))
-            .collect(),
-    });
+fn iterate(samples: &Samples<'_>, model: &Variational, noise_floor: f64) -> Result<Variational> {
+    let Variational { mixture, l, r, s } = model;
     // (c) comes first: it needs nothing but the current parameters.
-    let gamma = model.responsibilities(samples)?;
-    let k = model.n_components();
-    let updated: Vec<Result<Option<Update>>> = (0..k)
-        .into_par_iter()
-        .map(|j| {
-            update(
-                samples,
-                &model.components()[j],
-                &gamma,
-                (j, k),
-                &state.l[j],
-                &state.r[j],
-                &state.s[j],
-                noise_floor,
-            )
-        })
-        .collect();
-    let mut weights = Vec::with_capacity(k);
-    let mut components = Vec::with_capacity(k);
+    let gamma = mixture.responsibilities(samples)?;
+    let k = mixture.n_components();
+    let updated = parallel::map(k, |j| {
+        let component = &mixture.components()[j];
+        update(samples, component, &gamma, (j, k), &l[j], &r[j], &s[j], noise_floor)
+    });
+    let mut next = model.clone();
+    let (mut weights, mut components) = (Vec::with_capacity(k), Vec::with_capacity(k));
     for (j, updated) in updated.into_iter().enumerate() {
         match updated? {
             Some(new) => {
                 weights.push(new.weight);
-                components.push(Component::new(
-                    model.shape(),
-                    new.mean,
-                    vec![new.l.clone(), new.r.clone()],
-                    new.noise,
-                )?);
-                (state.l[j], state.r[j], state.s[j]) = (new.l, new.r, new.s);
+                let loadings = vec![new.l.clone(), new.r.clone()];
+                components.push(Component::new(mixture.shape(), new.mean, loadings, new.noise)?);
+                (next.l[j], next.r[j], next.s[j]) = (new.l, new.r, new.s);
             }
             // Deviation: a component that nothing belongs to has no update in the paper; it is held.
             None => {
                 weights.push(0.0);
-                components.push(model.components()[j].clone());
+                components.push(mixture.components()[j].clone());
             }
         }
     }
-    Mixture::new(model.shape(), weights, components)
+    next.mixture = Mixture::new(mixture.shape(), weights, components)?;
+    Ok(next)
 }
 
 struct Update {

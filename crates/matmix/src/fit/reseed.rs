@@ -5,12 +5,13 @@
 //! A new place is only kept if the log-likelihood rises, so that a history never falls; a component that found no
 //! better place twice is left where it is and reported.
 
-use super::em::{Evaluated, Loop};
-use super::engine;
-use super::history::{Event, History};
 use super::maximize::least_weight;
+use super::mixture::MixtureSteps;
+use super::steps::{Evaluation, Steps};
 use crate::error::Result;
-use crate::model::{Component, Mixture};
+use crate::model::{Component, Event, History, Mixture};
+use crate::pass::{AskPass, EmSums, Question};
+use crate::walk::Stage;
 
 /// How often a component may be moved or tried.
 const TRIES: usize = 2;
@@ -20,39 +21,46 @@ const TRIAL_ITERATIONS: usize = 2;
 
 /// Tries to move the lightest component that has too few samples to the least likely sample.
 pub(super) fn revive(
-    fit: &Loop<'_>,
-    model: Mixture,
-    now: Evaluated,
-    tries: &mut [usize],
+    fit: &mut MixtureSteps<'_>,
+    model: &Mixture,
+    now: &Evaluation<EmSums>,
+    stage: Stage,
     history: &mut History,
-) -> Result<(Mixture, Evaluated)> {
-    let least = (least_weight(&fit.rank) * fit.unit).min(0.5 * fit.engine.total_weight());
+) -> Result<Option<(Mixture, Evaluation<EmSums>)>> {
+    let about = &fit.about;
+    let least = (least_weight(&about.rank) * about.unit).min(0.5 * about.engine.total_weight());
+    let weights: Vec<f64> = now.sums.components.iter().map(|c| c.weight).collect();
     let dying = (0..model.n_components())
-        .filter(|&k| now.weights[k] < least && tries[k] < TRIES)
-        .min_by(|&a, &b| now.weights[a].total_cmp(&now.weights[b]));
-    let worst = now.sums.as_ref().map_or(&[][..], |s| &s.worst);
-    let Some((k, &(_, sample))) = dying.zip(worst.first()) else {
-        return Ok((model, now));
+        .filter(|&k| weights[k] < least && fit.tries[k] < TRIES)
+        .min_by(|&a, &b| weights[a].total_cmp(&weights[b]));
+    let Some((k, &(_, sample))) = dying.zip(now.sums.worst.first()) else {
+        return Ok(None);
     };
-    let rival = tries[k] == 0;
-    tries[k] += 1;
-    let mut moved = moved(fit, &model, k, sample, rival)?;
-    let mut after = fit.evaluate(&moved)?;
+    let rival = fit.tries[k] == 0;
+    fit.tries[k] += 1;
+    let mut moved = moved(fit, model, k, sample, rival)?;
+    let passes = stage.share() * fit.passes_per_iteration() as f64;
+    history.passes += stage.share();
+    let mut after = fit.evaluate(&moved, stage)?;
     for _ in 0..if rival { TRIAL_ITERATIONS } else { 0 } {
-        (moved, after) = fit.iterate(moved, after)?;
+        moved = fit.update(&moved, after.sums, stage)?;
+        history.passes += passes;
+        after = fit.evaluate(&moved, stage)?;
     }
     if after.log_likelihood > now.log_likelihood {
-        let iteration = history.log_likelihood.len();
+        let iteration = history.n_iterations() + 1;
         history.events.push(Event::Reseeded { iteration, component: k, sample });
-        return Ok((moved, after));
+        return Ok(Some((moved, after)));
     }
-    Ok((model, now))
+    Ok(None)
 }
 
 /// The model with component `k` at a sample, shaped like the component that explains that sample best.
-fn moved(fit: &Loop<'_>, model: &Mixture, k: usize, sample: usize, rival: bool) -> Result<Mixture> {
-    let alone = engine::rows(fit.engine, vec![sample])?;
-    let best = model.assign(&alone)?[0];
+fn moved(fit: &MixtureSteps<'_>, model: &Mixture, k: usize, sample: usize, rival: bool) -> Result<Mixture> {
+    let engine = fit.about.engine;
+    let alone = engine.fetch(vec![sample])?;
+    let held = engine.backend().over(&alone)?;
+    let best = held.sums(&AskPass::one(model.clone().into(), Question::Component))?.values[0] as usize;
     let best = if best == k { heaviest(model, k) } else { best };
     let like = &model.components()[best];
     let mut components = model.components().to_vec();
@@ -61,8 +69,7 @@ fn moved(fit: &Loop<'_>, model: &Mixture, k: usize, sample: usize, rival: bool) 
     let mut weights = model.weights().to_vec();
     weights[k] = 0.0;
     let rest: f64 = weights.iter().sum();
-    let share =
-        if rival { 0.5 * weights[best] / rest } else { 1.0 / (fit.engine.n_effective() as f64 + 1.0) };
+    let share = if rival { 0.5 * weights[best] / rest } else { 1.0 / (engine.n_effective() as f64 + 1.0) };
     if rival {
         weights[best] *= 0.5;
     }

@@ -4,6 +4,7 @@
 //! loop ([`iterate`](super::iterate)) does the rest: restarts, stopping, guesses, checkpoints, progress. A worked example is
 //! `tests/add_a_model.rs`.
 
+use super::iterate::LoopOptions;
 use crate::data::Tensors;
 use crate::error::Result;
 use crate::model::{Event, History, Mixture};
@@ -34,6 +35,11 @@ pub trait Steps {
     /// Whatever the samples cause.
     fn update(&mut self, model: &Self::Model, sums: Self::Sums, stage: Stage) -> Result<Self::Model>;
 
+    /// The passes of one iteration: the one that evaluates, and those that an update runs beyond it.
+    fn passes_per_iteration(&self) -> usize {
+        1
+    }
+
     /// After an iteration: a chance to mend what no iteration would.
     ///
     /// # Errors
@@ -42,6 +48,7 @@ pub trait Steps {
         &mut self,
         _model: &Self::Model,
         _now: &Evaluation<Self::Sums>,
+        _stage: Stage,
         _history: &mut History,
     ) -> Result<Option<(Self::Model, Evaluation<Self::Sums>)>> {
         Ok(None)
@@ -67,14 +74,21 @@ pub trait Steps {
         None
     }
 
-    /// Writes a model, with a prefix to the names of its tensors.
-    fn write(&self, model: &Self::Model, prefix: &str, to: &mut Tensors);
+    /// Whether the last change was small enough to end the fit.
+    fn converged(&self, history: &History, options: &LoopOptions) -> bool {
+        options.converged(history)
+    }
+
+    /// Writes a model, with a prefix to the names of its tensors. One that is not written begins anew when a fit is resumed.
+    fn write(&self, _model: &Self::Model, _prefix: &str, _to: &mut Tensors) {}
 
     /// Reads a model that was written so; `None` if there is none.
     ///
     /// # Errors
     /// What is wrong with the tensors.
-    fn read(&self, prefix: &str, from: &Tensors) -> Result<Option<Self::Model>>;
+    fn read(&mut self, _prefix: &str, _from: &Tensors) -> Result<Option<Self::Model>> {
+        Ok(None)
+    }
 }
 
 /// How good a model is, and what its update needs.

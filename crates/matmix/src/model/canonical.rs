@@ -65,6 +65,21 @@ pub(crate) fn is_canonical(loadings: &[Matrix]) -> bool {
     })
 }
 
+/// Whether the loadings are as canonical as rounding leaves them when columns of very different length are rotated: then a model
+/// that is read has the bits that were written.
+pub(crate) fn is_nearly_canonical(loadings: &[Matrix]) -> bool {
+    const ROUNDING: f64 = 1e-9;
+    loadings.iter().all(|u| {
+        let gram = u.transpose_times(u);
+        let largest = (0..u.cols()).map(|i| gram[(i, i)]).fold(0.0, f64::max);
+        (0..u.cols()).all(|i| {
+            (0..i).all(|j| {
+                gram[(i, j)].abs() <= ROUNDING * largest && gram[(j, j)] >= gram[(i, i)] - ROUNDING * largest
+            })
+        })
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

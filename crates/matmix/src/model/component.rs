@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::canonical::{canonicalize, is_canonical};
+use super::canonical::{canonicalize, is_canonical, is_nearly_canonical};
 use super::check_loadings;
 use crate::error::{Error, Result, sides};
 use crate::linalg::{Matrix, expand};
@@ -120,6 +120,11 @@ impl Component {
     /// A component whose parameters are known to be valid: what an M-step returns.
     pub(crate) fn from_step(mean: Vec<f64>, loadings: Vec<Matrix>, noise_variance: f64) -> Self {
         Self { mean, loadings, noise_variance }.canonical()
+    }
+
+    /// The same component, to the last bit if it is in canonical form but for rounding: what was written by this library.
+    pub(crate) fn nearly_canonical(self) -> Self {
+        if is_nearly_canonical(&self.loadings) { self } else { self.canonical() }
     }
 
     /// The same component in canonical form.

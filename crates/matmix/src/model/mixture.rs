@@ -50,6 +50,15 @@ impl Mixture {
         Ok(model)
     }
 
+    /// The same, with the very weights given if they sum to 1 but for rounding: what was written by this library.
+    pub(crate) fn nearly(shape: &[usize], weights: Vec<f64>, components: Vec<Component>) -> Result<Self> {
+        let total: f64 = weights.iter().sum();
+        match (total - 1.0).abs() <= 1e-6 {
+            true => Self::exactly(shape, weights, components),
+            false => Self::new(shape, weights, components),
+        }
+    }
+
     /// A mixture with the very numbers given, checked: for weights that summed to 1 where they come from.
     pub(crate) fn exactly(shape: &[usize], weights: Vec<f64>, components: Vec<Component>) -> Result<Self> {
         let wrong = |problem: String| Err(Error::Model { problem });

@@ -245,13 +245,13 @@ impl EmSums {
     }
 
     /// The memory one such value takes, roughly.
-    pub(crate) fn bytes(model: &Mixture, update: Update) -> usize {
-        let (size, core_len) = (model.sample_len(), model.core_len());
+    pub(crate) fn bytes(shape: &[usize], rank: &[usize], components: usize, update: Update) -> usize {
+        let (size, core_len): (usize, usize) = (shape.iter().product(), rank.iter().product());
         let loadings = match update {
-            Update::All => (size + core_len) * core_len,
-            Update::Mode(d) => (model.shape()[d] + 2 * model.rank()[d]) * model.rank()[d],
+            Update::All => (size + core_len).saturating_mul(core_len),
+            Update::Mode(d) => (shape[d] + 2 * rank[d]) * rank[d],
         };
-        model.n_components() * (size + core_len + loadings) * size_of::<f64>()
+        components.saturating_mul((size + core_len).saturating_add(loadings)).saturating_mul(size_of::<f64>())
     }
 }
 

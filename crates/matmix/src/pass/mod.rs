@@ -50,7 +50,8 @@ pub use scatter::{ScatterPass, ScatterSums};
 pub use task::{AnySums, SumTree, Task};
 
 use crate::error::{Error, Result, sides};
-use crate::walk::Stage;
+pub use crate::walk::Stage;
+pub use crate::walk::tree::levels as tree_levels;
 use wire::{Reader, Writer};
 
 /// One pass over the samples as a value: everything it needs but the samples.

@@ -1,58 +1,33 @@
 //! Recognition: which known sample a new one is nearest to, in the space of the cores.
 
+mod fisher;
 mod search;
 #[cfg(test)]
 mod tests;
 
-use rayon::prelude::*;
-
-use crate::data::{Model, Samples};
+use crate::cpu::Cpu;
+use crate::data::Samples;
 use crate::error::{Error, Result};
-use crate::fisher::Fisher;
-use crate::pass::simd::Path;
+use crate::model::Model;
+use crate::options::choices;
+use crate::parallel;
+use fisher::Fisher;
 use search::Index;
 
 /// The most classes a gallery can have.
 const MAX_CLASSES: usize = 1 << 14;
 
-/// How two samples are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Distance {
-    /// The paper's Σ_k ‖B_a^(k) − B_b^(k)‖_F over all components; for a `LowRank`, ‖B_a − B_b‖_F.
-    #[default]
-    Paper,
-    /// The paper's footnote: each term weighted by γ_ak γ_bk.
-    Weighted,
-    /// Beyond the paper: a linear discriminant with Ledoit–Wolf shrinkage learned on the gallery's cores of all
-    /// components, then the cosine.
-    Fisher,
-}
-
-impl Distance {
-    /// `paper`, `weighted` or `fisher`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Distance::Paper => "paper",
-            Distance::Weighted => "weighted",
-            Distance::Fisher => "fisher",
-        }
-    }
-}
-
-impl std::str::FromStr for Distance {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "paper" => Ok(Distance::Paper),
-            "weighted" => Ok(Distance::Weighted),
-            "fisher" => Ok(Distance::Fisher),
-            other => Err(Error::Option {
-                option: "distance",
-                value: other.into(),
-                expected: "paper, weighted or fisher",
-            }),
-        }
+choices! {
+    /// How two samples are compared.
+    pub enum Distance {
+        /// The paper's Σ_k ‖B_a^(k) − B_b^(k)‖_F over all components; for a `LowRank`, ‖B_a − B_b‖_F.
+        #[default]
+        Paper = "paper",
+        /// The paper's footnote: each term weighted by γ_ak γ_bk.
+        Weighted = "weighted",
+        /// Beyond the paper: a linear discriminant with Ledoit–Wolf shrinkage learned on the gallery's cores of all
+        /// components, then the cosine.
+        Fisher = "fisher",
     }
 }
 
@@ -154,7 +129,7 @@ impl Recognizer {
             features = fisher.features(&features);
         }
         let exact = |n, m| plain_distance(&features, n, &self.gallery, m, self.distance);
-        let found = self.index.nearest(&features, self.distance, count, Path::best(), exact);
+        let found = self.index.nearest(&features, self.distance, count, Cpu::best(), exact);
         let neighbour = |(distance, index)| Neighbour { index, class: self.classes[index], distance };
         Ok(found.into_iter().map(|nearest| nearest.into_iter().map(neighbour).collect()).collect())
     }
@@ -227,7 +202,7 @@ fn check_classes(classes: &[usize]) -> Result<()> {
 
 impl Fisher {
     fn features(&self, of: &Features) -> Features {
-        let cores: Vec<f64> = (0..of.n).into_par_iter().flat_map_iter(|n| self.project(of.row(n))).collect();
+        let cores = parallel::map(of.n, |n| self.project(of.row(n))).concat();
         let part_len = cores.len() / of.n.max(1);
         Features { n: of.n, parts: 1, part_len, cores, gamma: vec![1.0; of.n] }
     }

@@ -8,7 +8,7 @@ use rand_distr::StandardNormal;
 
 use super::search::{Index, MANY, Nearest};
 use super::{Distance, Features, plain_distance};
-use crate::pass::simd::Path;
+use crate::cpu::Cpu;
 
 /// Features around a few centres; γ nearly one-hot.
 fn features(seed: u64, n: usize, parts: usize, part_len: usize, spread: f64, far: f64) -> Features {
@@ -44,7 +44,7 @@ fn check(probes: &Features, gallery: &Features, distance: Distance, name: &str) 
     let index = Index::new(gallery, distance);
     for count in [1, 3, MANY + 10, gallery.n].into_iter().filter(|&c| c <= gallery.n) {
         let expected = sorted(probes, gallery, distance, count);
-        for path in Path::available() {
+        for path in Cpu::all() {
             let exact = |n, m| plain_distance(probes, n, gallery, m, distance);
             let found = index.nearest(probes, distance, count, path, exact);
             // Bit by bit: squares that overflow make NaN of the plain formula, too.
@@ -93,7 +93,7 @@ fn duplicates_and_equal_distances_keep_the_order_of_the_gallery() {
     for distance in [Distance::Paper, Distance::Weighted] {
         check(&gallery, &gallery, distance, "itself");
         let exact = |n, m| plain_distance(&gallery, n, &gallery, m, distance);
-        let found = Index::new(&gallery, distance).nearest(&gallery, distance, 4, Path::best(), exact);
+        let found = Index::new(&gallery, distance).nearest(&gallery, distance, 4, Cpu::best(), exact);
         let places: Vec<usize> = found[7].iter().map(|f| f.1).collect();
         assert_eq!(places, [7, 20, 150, 199]);
     }
@@ -114,7 +114,7 @@ fn few_pairs_need_the_exact_distance() {
             computed.fetch_add(1, Relaxed);
             plain_distance(&probes, n, &gallery, m, distance)
         };
-        Index::new(&gallery, distance).nearest(&probes, distance, 1, Path::best(), exact);
+        Index::new(&gallery, distance).nearest(&probes, distance, 1, Cpu::best(), exact);
         let share = computed.into_inner() as f64 / (2000.0 * 100.0);
         assert!(share < 0.02, "{distance:?}: {share}");
     }

@@ -6,7 +6,8 @@ use super::content::Histogram;
 use crate::data::Samples;
 use crate::error::Result;
 use crate::model::Mixture;
-use crate::pass::inference::{Cores, infer};
+use crate::infer::ask;
+use crate::pass::Question;
 
 /// How many samples a strip of pictures shows.
 const STRIP: usize = 6;
@@ -33,28 +34,28 @@ pub(crate) struct Findings {
 impl Findings {
     /// One pass over the samples.
     pub(crate) fn new(model: &Mixture, samples: &Samples<'_>) -> Result<Self> {
-        let count = model.n_components();
-        let mut all = Self::default();
-        infer(
-            model,
-            samples,
-            Cores::None,
-            8 * (2 * count + 3),
-            |chunk| chunk,
-            |chunk| {
-                for (i, n) in chunk.range.enumerate() {
-                    let (best, of) = (chunk.best[i], i * count..(i + 1) * count);
-                    let gamma = &chunk.responsibilities[of.clone()];
-                    let entropy: f64 = gamma.iter().filter(|&&g| g > 0.0).map(|g| -g * g.ln()).sum();
-                    all.entropy += samples.weight(n) * entropy;
-                    all.responsibility.push(gamma[best]);
-                    all.log_density.push(chunk.log_density[of][best]);
-                }
-                all.log_likelihood.extend(chunk.log_likelihood);
-                all.component.extend(chunk.best);
-                all.squared_error.extend(chunk.squared_error);
-            },
-        )?;
+        let questions = [
+            Question::Component,
+            Question::LogLikelihood,
+            Question::Entropy,
+            Question::SquaredError,
+            Question::Responsibilities,
+        ];
+        let [component, log_likelihood, entropies, squared_error, gamma] =
+            ask(model.clone().into(), samples, questions)?;
+        let component: Vec<usize> = component.into_iter().map(|k| k as usize).collect();
+        let gamma = gamma.chunks_exact(model.n_components()).zip(&component);
+        let responsibility: Vec<f64> = gamma.map(|(gamma, &best)| gamma[best]).collect();
+        // p(X|k) = p(X) γ / π.
+        let density = |n: usize| log_likelihood[n] + (responsibility[n] / model.weights()[component[n]]).ln();
+        let all = Self {
+            log_density: (0..component.len()).map(density).collect(),
+            entropy: entropies.iter().enumerate().map(|(n, e)| samples.weight(n) * e).sum(),
+            component,
+            log_likelihood,
+            squared_error,
+            responsibility,
+        };
         Ok(all)
     }
 }

@@ -9,10 +9,10 @@ use super::plane::leading_plane;
 use super::survey::survey;
 use crate::data::{Element, Labels, Samples};
 use crate::error::{Error, Result, sides};
-use crate::fit::{Event, History, StopReason};
+use crate::infer::ask;
 use crate::linalg::{Matrix, expand};
-use crate::model::Mixture;
-use crate::pass::inference::{Cores, infer};
+use crate::model::{Event, History, Mixture, StopReason};
+use crate::pass::Question;
 
 /// How many core entries of a component can be moved in the explorer.
 const ENTRIES: usize = 32;
@@ -125,36 +125,20 @@ fn stored(
     let reduced: Vec<_> = model.components().iter().map(|c| Reduced::new(c, &coarse)).collect();
     let (components, core_len) = (model.n_components(), model.core_len());
     let (mut cores, mut rows) = (Vec::new(), Vec::new());
-    infer(
-        model,
-        &chosen,
-        Cores::All,
-        8 * (components * (core_len + 2) + core_len + coarse.len()),
-        |chunk| {
-            let mut core = Vec::new();
-            let mut row = Vec::new();
-            for (i, &best) in chunk.best.iter().enumerate() {
-                let of = |k: usize| {
-                    let start = (i * components + k) * core_len;
-                    &chunk.cores[start..start + core_len]
-                };
-                core.extend_from_slice(of(best));
-                let mut sum = vec![0.0; coarse.len()];
-                for (k, part) in reduced.iter().enumerate() {
-                    let gamma = chunk.responsibilities[i * components + k];
-                    if gamma > 1e-6 {
-                        sum.iter_mut().zip(part.reconstruct(of(k))).for_each(|(s, x)| *s += gamma * x);
-                    }
-                }
-                row.extend(sum.iter().map(|&v| v as f32));
+    let questions = [Question::Component, Question::Responsibilities, Question::AllCores];
+    let [best, gamma, all] = ask(model.clone().into(), &chosen, questions)?;
+    for (i, &best) in best.iter().enumerate() {
+        let of = |k: usize| &all[(i * components + k) * core_len..][..core_len];
+        cores.extend_from_slice(of(best as usize));
+        let mut sum = vec![0.0; coarse.len()];
+        for (k, part) in reduced.iter().enumerate() {
+            let gamma = gamma[i * components + k];
+            if gamma > 1e-6 {
+                sum.iter_mut().zip(part.reconstruct(of(k))).for_each(|(s, x)| *s += gamma * x);
             }
-            (core, row)
-        },
-        |(core, row): (Vec<f64>, Vec<f32>)| {
-            cores.extend(core);
-            rows.extend(row);
-        },
-    )?;
+        }
+        rows.extend(sum.iter().map(|&v| v as f32));
+    }
     let plane = leading_plane(rows, coarse.len());
     let pictures = (budget / blocks.len()).max(cast.parts).min(cast.index.len());
     let (pixels, low, high) = quantised(&chosen, pictures, blocks)?;

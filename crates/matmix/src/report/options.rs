@@ -3,7 +3,7 @@
 use super::content::{Axis, Colours, Confusion};
 use crate::data::{Labels, ModelFile, Samples};
 use crate::error::{Error, Result};
-use crate::fit::History;
+use crate::model::History;
 
 /// The options of a report. `..ReportOptions::default()` fills in the rest.
 #[derive(Debug, Clone, PartialEq)]

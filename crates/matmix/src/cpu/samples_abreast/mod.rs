@@ -16,6 +16,7 @@ mod products;
 mod transpose;
 
 pub(super) use block::SampleBlock;
-pub(super) use pack::{PACKING, PackedWhole, Panel, lanes};
+pub(crate) use pack::PACKING;
+pub(super) use pack::{PackedWhole, Panel, lanes};
 pub(super) use products::SampleProducts;
 pub(super) use transpose::Transpose;
