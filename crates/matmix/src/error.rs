@@ -318,38 +318,3 @@ pub fn bytes(bytes: u64) -> String {
     }
     format!("{bytes} bytes")
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Names every variant twice: in a match that does not compile when one is missing, and in a list.
-    macro_rules! variants {
-        ($($name:ident),* $(,)?) => {
-            fn is_listed(error: &Error) -> bool {
-                match error {
-                    $(Error::$name { .. } => true,)*
-                }
-            }
-            const NAMES: &[&str] = &[$(stringify!($name)),*];
-        };
-    }
-
-    variants! {
-        EmptySet, EmptyShape, DataLength, NotFinite, Overflow, ShapeMismatch, TooManyComponents, RankCount, Rank,
-        Option, Count, Weight, ZeroWeights, Index, Order, Model, UnknownPreset, TooLarge, LostSamples, Sums, Task,
-        Bytes, Memory, Engine, Io, Format, Data,
-    }
-
-    #[test]
-    fn every_variant_is_provoked_in_the_tests() {
-        assert!(is_listed(&Error::EmptySet));
-        let tests = include_str!("../tests/errors.rs");
-        for name in NAMES {
-            let used = tests
-                .match_indices(&format!("Error::{name}"))
-                .any(|(at, found)| !tests[at + found.len()..].starts_with(|c: char| c.is_alphanumeric()));
-            assert!(used, "tests/errors.rs provokes no Error::{name}");
-        }
-    }
-}

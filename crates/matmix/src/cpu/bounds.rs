@@ -47,7 +47,7 @@ const WORTH: f64 = 0.6;
 const USEFUL: f64 = 0.35;
 
 /// Setting up may take this share of what the pass takes, at most.
-const SETTING_UP: f64 = 0.2;
+const SETTING_UP: f64 = 0.5;
 
 /// Up to this side the scatter of a mode is formed and decomposed; beyond, its eigenvectors are sought without it.
 const SCATTER_SIDE: usize = 256;

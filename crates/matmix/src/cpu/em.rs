@@ -196,10 +196,10 @@ impl<T: Real> Consumer<T> for Summing<'_, T> {
         self.kept.clear();
         for (slot, &k) in found.components.iter().enumerate() {
             let gamma = found.gamma[slot];
+            if gamma > 0.0 && gamma < 1.0 {
+                sum.entropy -= weight * gamma * gamma.ln();
+            }
             if gamma > NEGLIGIBLE {
-                if gamma < 1.0 {
-                    sum.entropy -= weight * gamma * gamma.ln();
-                }
                 let to = &mut sum.components[k];
                 let gamma = gamma * weight;
                 let a = gamma * found.plan.components[k].density.weight(found.mahalanobis(slot));

@@ -1,13 +1,13 @@
 //! Every instruction set against the equations, written out plainly in double precision.
 
-use super::em::{Way, em_pass, em_pass_by};
-use super::inference::{Cores, infer};
-use super::scatter::scatters;
-use super::simd::Path;
-use super::{Precision, Statistics};
+use super::em::{em, em_by};
+use super::evaluator::Way;
+use super::scatter::scatter;
+use super::simd::Instructions;
 use crate::data::Samples;
 use crate::linalg::{Matrix, project, sides_around};
 use crate::model::{Component, Mixture};
+use crate::pass::{EmPass, EmSums, Engine, LoadingSums, Precision, ScatterPass, Stage, Update};
 
 /// Numbers between −1 and 1 that look random enough.
 fn number(i: usize) -> f64 {
@@ -36,8 +36,8 @@ fn unfold(x: &[f64], shape: &[usize], d: usize) -> Matrix {
 }
 
 /// The sums of a pass, sample by sample.
-fn plain(model: &Mixture, x: &[f64], weights: &[f64], mode: usize) -> Statistics {
-    let mut sums = Statistics::zero(model, mode);
+fn plain(model: &Mixture, x: &[f64], weights: &[f64], update: Update) -> EmSums {
+    let mut sums = EmSums::zero(model, update);
     let (shape, rank, size) = (model.shape(), model.rank(), model.sample_len());
     for (n, (x, &weight)) in x.chunks_exact(size).zip(weights).enumerate() {
         let mut joint = Vec::new();
@@ -55,34 +55,74 @@ fn plain(model: &Mixture, x: &[f64], weights: &[f64], mode: usize) -> Statistics
             joint.push(pi.ln() - 0.5 * (two_pi + log_determinant + (distance - explained) / noise));
             let rebuilt = component.reconstruct(&q);
             let error: f64 = x.iter().zip(&rebuilt).map(|(x, r)| (x - r) * (x - r)).sum();
-            parts.push((centred, q, distance, error));
+            let v: Vec<f64> = s.iter().map(|s| noise / (s + noise)).collect();
+            parts.push((centred, q, v, distance, error));
         }
         let best = (0..joint.len()).fold(0, |best, k| if joint[k] > joint[best] { k } else { best });
         let likelihood = joint[best] + joint.iter().map(|j| (j - joint[best]).exp()).sum::<f64>().ln();
         sums.n_samples += 1;
         sums.weight += weight;
         sums.log_likelihood += weight * likelihood;
-        sums.squared_error += weight * parts[best].3;
+        sums.log_likelihood_squares += weight * likelihood * likelihood;
+        sums.squared_error += weight * parts[best].4;
         sums.note_likelihood(likelihood, n);
         sums.components[best].assigned += 1;
-        for (k, (centred, q, distance, _)) in parts.iter().enumerate() {
+        for (k, (centred, q, v, distance, _)) in parts.iter().enumerate() {
             let (component, to) = (&model.components()[k], &mut sums.components[k]);
-            let gamma = weight * (joint[k] - likelihood).exp();
+            let gamma = (joint[k] - likelihood).exp();
+            sums.entropy -= if gamma > 0.0 { weight * gamma * gamma.ln() } else { 0.0 };
+            let gamma = weight * gamma;
             to.weight += gamma;
-            to.squared_distance += gamma * distance;
-            to.mean_shift.iter_mut().zip(centred).for_each(|(t, c)| *t += gamma * c);
-            let partly: Vec<usize> =
-                (0..shape.len()).map(|e| if e == mode { shape[e] } else { rank[e] }).collect();
-            let z = unfold(&project(centred, shape, component.loadings(), Some(mode)), &partly, mode);
-            let q = unfold(q, rank, mode);
-            let w = component.other_variances(mode);
-            let qw = Matrix::from_fn(q.rows(), q.cols(), |i, m| q[(i, m)] * w[m]);
-            to.cross.add_scaled(gamma, &z.times_transpose(&q));
-            to.weighted_gram.add_scaled(gamma, &qw.times_transpose(&q));
-            to.gram.add_scaled(gamma, &q.times_transpose(&q));
+            to.scale += gamma;
+            to.squares += gamma * distance;
+            to.shift.iter_mut().zip(centred).for_each(|(t, c)| *t += gamma * c);
+            to.core.iter_mut().zip(q).for_each(|(t, q)| *t += gamma * q);
+            match (&mut to.loadings, update) {
+                (LoadingSums::All { cross, gram }, _) => {
+                    let (x, b) = (Matrix::from_vec(size, 1, centred.clone()), Matrix::from_vec(q.len(), 1, q.clone()));
+                    cross.add_scaled(gamma, &b.times_transpose(&x));
+                    gram.add_scaled(gamma, &b.times_transpose(&b));
+                    v.iter().enumerate().for_each(|(j, v)| gram[(j, j)] += gamma * v);
+                }
+                (LoadingSums::Mode { cross, weighted_gram, gram }, Update::Mode(mode)) => {
+                    let partly: Vec<usize> =
+                        (0..shape.len()).map(|e| if e == mode { shape[e] } else { rank[e] }).collect();
+                    let z = unfold(&project(centred, shape, component.loadings(), Some(mode)), &partly, mode);
+                    let (q, v) = (unfold(q, rank, mode), unfold(v, rank, mode));
+                    let w = component.other_variances(mode);
+                    let qw = Matrix::from_fn(q.rows(), q.cols(), |i, m| q[(i, m)] * w[m]);
+                    cross.add_scaled(gamma, &z.times_transpose(&q));
+                    weighted_gram.add_scaled(gamma, &qw.times_transpose(&q));
+                    gram.add_scaled(gamma, &q.times_transpose(&q));
+                    for i in 0..v.rows() {
+                        weighted_gram[(i, i)] += gamma * (0..v.cols()).map(|m| v[(i, m)] * w[m]).sum::<f64>();
+                        gram[(i, i)] += gamma * v.row(i).iter().sum::<f64>();
+                    }
+                }
+                _ => panic!("sums of one mode"),
+            }
         }
     }
     sums
+}
+
+/// Everything a pass can update for samples of this order.
+fn updates(order: usize) -> Vec<Update> {
+    let modes = (0..order).filter(|_| order > 1).map(Update::Mode);
+    std::iter::once(Update::All).chain(modes).collect()
+}
+
+fn pass(model: &Mixture, update: Update, precision: Precision) -> EmPass {
+    EmPass { model: model.clone(), update, precision, stage: Stage::ALL }
+}
+
+/// The plain instruction set runs in double precision only.
+fn precisions(on: Instructions, single: f64, double: f64) -> Vec<(Precision, f64)> {
+    let mut all = vec![(Precision::Double, double)];
+    if on != Instructions::Portable {
+        all.push((Precision::Single, single));
+    }
+    all
 }
 
 #[track_caller]
@@ -94,17 +134,21 @@ fn assert_close(found: &[f64], expected: &[f64], tol: f64, what: &str) {
 }
 
 #[track_caller]
-fn assert_same(found: &Statistics, expected: &Statistics, tol: f64, what: &str) {
+fn assert_same(found: &EmSums, expected: &EmSums, tol: f64, what: &str) {
     assert_eq!((found.n_samples, found.weight), (expected.n_samples, expected.weight));
     assert_close(&[found.log_likelihood], &[expected.log_likelihood], tol, what);
+    assert_close(&[found.log_likelihood_squares], &[expected.log_likelihood_squares], tol, what);
+    assert_close(&[found.entropy], &[expected.entropy], tol, what);
     assert_close(&[found.squared_error], &[expected.squared_error], tol, what);
     for (a, b) in found.components.iter().zip(&expected.components) {
         assert_close(&[a.weight], &[b.weight], tol, what);
-        assert_close(&[a.squared_distance], &[b.squared_distance], tol, what);
-        assert_close(&a.mean_shift, &b.mean_shift, tol, what);
-        assert_close(a.cross.as_slice(), b.cross.as_slice(), tol, what);
-        assert_close(a.weighted_gram.as_slice(), b.weighted_gram.as_slice(), tol, what);
-        assert_close(a.gram.as_slice(), b.gram.as_slice(), tol, what);
+        assert_close(&[a.scale], &[b.scale], tol, what);
+        assert_close(&[a.squares], &[b.squares], tol, what);
+        assert_close(&a.shift, &b.shift, tol, what);
+        assert_close(&a.core, &b.core, tol, what);
+        for (a, b) in a.loadings.matrices().into_iter().zip(b.loadings.matrices()) {
+            assert_close(a.as_slice(), b.as_slice(), tol, what);
+        }
     }
 }
 
@@ -137,19 +181,19 @@ fn every_instruction_set_computes_the_sums() {
         let wide: Vec<f64> = x.iter().map(|&x| f64::from(x)).collect();
         let weights: Vec<f64> = (0..n).map(|i| 0.5 + (i % 3) as f64).collect();
         let samples = Samples::from_slice(shape, &x).unwrap().with_weights(weights.clone()).unwrap();
-        for mode in 0..shape.len() {
-            let expected = plain(&model, &wide, &weights, mode);
-            for path in Path::available() {
-                for (precision, tol) in [(Precision::Single, 1e-5), (Precision::Double, 1e-12)] {
-                    let what = format!("{path:?} {precision:?} {shape:?} {rank:?} mode {mode}");
+        for update in updates(shape.len()) {
+            let expected = plain(&model, &wide, &weights, update);
+            for on in Instructions::available() {
+                for (precision, tol) in precisions(on, 1e-5, 1e-12) {
+                    let what = format!("{on} {precision} {shape:?} {rank:?} {update:?}");
                     for way in [Way::SamplesAbreast, Way::ComponentsAbreast] {
                         let what = format!("{way:?} {what}");
-                        let found = em_pass_by(&model, &samples, mode, precision, path, way).unwrap();
+                        let found = em_by(&pass(&model, update, precision), &samples, on, way).unwrap();
                         assert_same(&found, &expected, tol, &what);
                         if precision == Precision::Double {
-                            let assigned = |s: &Statistics| s.components[0].assigned;
+                            let assigned = |s: &EmSums| s.components[0].assigned;
                             assert_eq!(assigned(&found), assigned(&expected), "{what}");
-                            let places = |s: &Statistics| s.worst.iter().map(|w| w.1).collect::<Vec<_>>();
+                            let places = |s: &EmSums| s.worst.iter().map(|w| w.1).collect::<Vec<_>>();
                             assert_eq!(places(&found), places(&expected), "{what}");
                         }
                     }
@@ -202,10 +246,12 @@ fn every_instruction_set_computes_the_scatter() {
         let each = all.iter().map(|&mode| (vec![mode], vec![&expected[mode]]));
         let together = [(all.clone(), expected.iter().collect()), (vec![], vec![&of_cores])];
         for (modes, expected) in each.chain(together) {
-            for path in Path::available() {
+            for on in Instructions::available() {
                 for (samples, tol) in [(&samples, 1e-12), (&narrow, 1e-5)] {
-                    let what = format!("{path:?} {shape:?} {rank:?} modes {modes:?}");
-                    let found = scatters(samples, &mean, &given, &modes, path).unwrap();
+                    let what = format!("{on} {shape:?} {rank:?} modes {modes:?}");
+                    let pass =
+                        ScatterPass { mean: mean.clone(), loadings: given.clone(), modes: modes.clone() };
+                    let found = scatter(&pass, samples, on).unwrap();
                     assert_eq!(found.scatters.len(), expected.len(), "{what}");
                     for (found, expected) in found.scatters.iter().zip(&expected) {
                         assert_close(found.as_slice(), expected.as_slice(), tol, &what);
@@ -236,9 +282,7 @@ fn a_sample_does_not_depend_on_its_neighbours() {
         let x: Vec<f32> = (0..40 * size).map(|i| (2.0 * number(3 * i + 5)) as f32).collect();
         let densities = |x: &[f32]| {
             let samples = Samples::from_slice(&shape, x).unwrap();
-            let mut found = Vec::new();
-            infer(&model, &samples, Cores::All, 8, |i| i, |i| found.extend(i.log_density)).unwrap();
-            found
+            model.log_densities(&samples as &dyn Engine).unwrap()
         };
         let together = densities(&x);
         for n in 0..40 {
@@ -271,18 +315,18 @@ fn skipped_components_would_not_have_mattered() {
             let x: Vec<f32> = model.sample(n, 3).samples.iter().map(|&x| x as f32).collect();
             let wide: Vec<f64> = x.iter().map(|&x| f64::from(x)).collect();
             let samples = Samples::from_slice(&shape, &x).unwrap();
-            for mode in 0..shape.len() {
-                let expected = plain(&model, &wide, &vec![1.0; n], mode);
-                for path in Path::available() {
+            for update in updates(shape.len()) {
+                let expected = plain(&model, &wide, &vec![1.0; n], update);
+                for on in Instructions::available() {
                     // The noise is so small beside the means that a fit would choose double precision by itself.
-                    for (precision, tol) in [(Precision::Single, 1e-4), (Precision::Double, 1e-11)] {
-                        let what = format!("{path:?} {precision:?} {shape:?} {apart} mode {mode}");
-                        let found = em_pass(&model, &samples, mode, precision, path).unwrap();
+                    for (precision, tol) in precisions(on, 1e-4, 1e-11) {
+                        let what = format!("{on} {precision} {shape:?} {apart} {update:?}");
+                        let pass = pass(&model, update, precision);
+                        let found = em(&pass, &samples, on).unwrap();
                         assert_same(&found, &expected, tol, &what);
                         let evaluated = found.evaluated as f64 / (n * k) as f64;
                         assert!(evaluated > 0.0 && evaluated <= share, "{what}: {evaluated}");
-                        let all =
-                            em_pass_by(&model, &samples, mode, precision, path, Way::AllDensities).unwrap();
+                        let all = em_by(&pass, &samples, on, Way::AllDensities).unwrap();
                         assert_eq!(all.evaluated, (n * k) as u64);
                         assert_same(
                             &found,

@@ -136,7 +136,7 @@ fn read_low_rank(from: &Tensors) -> Result<LowRank> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Component;
+    use crate::model::{Component, Mixture};
 
     #[test]
     fn the_bytes_are_those_of_the_file_and_lead_back_to_the_model() {

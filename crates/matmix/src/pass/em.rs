@@ -117,7 +117,7 @@ impl LoadingSums {
         }
     }
 
-    fn matrices(&self) -> Vec<&Matrix> {
+    pub(crate) fn matrices(&self) -> Vec<&Matrix> {
         match self {
             LoadingSums::All { cross, gram } => vec![cross, gram],
             LoadingSums::Mode { cross, weighted_gram, gram } => vec![cross, weighted_gram, gram],

@@ -123,7 +123,7 @@ impl ReportOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::Model;
+    use crate::model::Model;
     use crate::linalg::Matrix;
     use crate::model::{Component, Mixture};
 
