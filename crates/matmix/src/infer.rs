@@ -42,7 +42,11 @@ pub struct Projection {
 }
 
 /// The answers of a model to several questions about all samples, wherever they are, question by question.
-pub(crate) fn ask<const N: usize>(model: Model, samples: &dyn Engine, questions: [Question; N]) -> Result<[Vec<f64>; N]> {
+pub(crate) fn ask<const N: usize>(
+    model: Model,
+    samples: &dyn Engine,
+    questions: [Question; N],
+) -> Result<[Vec<f64>; N]> {
     let pass = AskPass { model: model.into(), questions: questions.to_vec() };
     let answers = samples.sums(&pass)?;
     let widths: Vec<usize> = questions.iter().map(|q| q.width(&pass.model)).collect();
@@ -256,7 +260,10 @@ impl Model {
         mut each: impl FnMut(Vec<f64>) + Send,
     ) -> Result<()> {
         if samples.shape() != self.shape() {
-            return Err(Error::ShapeMismatch { expected: self.shape().to_vec(), found: samples.shape().to_vec() });
+            return Err(Error::ShapeMismatch {
+                expected: self.shape().to_vec(),
+                found: samples.shape().to_vec(),
+            });
         }
         let pass = AskPass::one(self.clone(), rule.question());
         Engine::backend(samples).ask(&pass, samples, &mut |answers| each(answers.values))

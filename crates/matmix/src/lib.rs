@@ -38,8 +38,8 @@ pub use cpu::Cpu;
 pub use data::{Meter, ModelFile, Samples};
 pub use error::{Error, Result};
 pub use fit::{
-    Algorithm, Checkpoint, Fit, FitOptions, LowRankFit, LowRankOptions, OnlineFit, Progress, Start, StopRule, fit,
-    fit_low_rank, fit_low_rank_on, fit_on, fit_with,
+    Algorithm, Checkpoint, Fit, FitOptions, LowRankFit, LowRankOptions, OnlineFit, Progress, Start, StopRule,
+    fit, fit_low_rank, fit_low_rank_on, fit_on, fit_with,
 };
 pub use infer::{Projection, Reconstruction};
 pub use linalg::Matrix;

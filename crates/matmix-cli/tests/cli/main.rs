@@ -3,7 +3,7 @@
 
 mod bits;
 mod commands;
-#[path = "../../../matmix/tests/made/mod.rs"]
+#[path = "../../../matmix/tests/suite/made.rs"]
 mod made;
 mod misuse;
 

@@ -350,7 +350,12 @@ impl Compressed {
 /// The share of the components that the bounds of samples compressed to these sides can be expected to leave: a sample of
 /// one component lies √P standard deviations from its mean, and what another component's bound sees of it is the
 /// distance of the compressed means beside the compressed deviation.
-fn expected_to_be_left(model: &Mixture, components: &[Compressed], densities: &[Density], sides: &[usize]) -> f64 {
+fn expected_to_be_left(
+    model: &Mixture,
+    components: &[Compressed],
+    densities: &[Density],
+    sides: &[usize],
+) -> f64 {
     let count = components.len();
     let dimensions = sides.iter().product::<usize>() as f64;
     let pairs = PAIRS.min(count);

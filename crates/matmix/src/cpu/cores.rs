@@ -326,7 +326,8 @@ mod tests {
         let largest = expected[2].iter().copied().fold(spread * level, f64::max);
         let sizes = [level, level, largest];
         for path in Instructions::available() {
-            for (i, wanted) in [Question::Core, Question::Rebuilt, Question::SquaredError].into_iter().enumerate()
+            for (i, wanted) in
+                [Question::Core, Question::Rebuilt, Question::SquaredError].into_iter().enumerate()
             {
                 let found = answers(model, &samples, wanted, path);
                 assert_eq!(found.len(), expected[i].len());

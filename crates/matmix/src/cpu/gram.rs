@@ -152,8 +152,8 @@ fn add_square<T: Real, S: Simd, const I: usize>(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use super::super::simd::Instructions;
+    use super::*;
 
     struct Sum<'a, T>(&'a [T], &'a mut Gram<T>);
 

@@ -141,7 +141,8 @@ impl<T: Real> Joint<T> {
         let component = &plan.components[k];
         let (size, core_len, left) = (self.size, self.core_len, self.left);
         let sums = &mut self.sums[k * self.right * left..(k + 1) * self.right * left];
-        let ComponentSums { squares, shift, core, loadings: LoadingSums::All { cross, gram }, .. } = to else {
+        let ComponentSums { squares, shift, core, loadings: LoadingSums::All { cross, gram }, .. } = to
+        else {
             unreachable!("the sums of a pass that updates every mode")
         };
         let (sums, last) = sums.split_at_mut(core_len * left);

@@ -86,7 +86,8 @@ impl WithSimd for MatchBounds<'_> {
         let Self { block, probes: (features, norms, gamma), sides, weighted, cosine, scratch } = self;
         let (parts, len, columns) = sides;
         let used = columns * MATCHED;
-        let MatchScratch { products, bounds, weights, smallest, limits, least, least_at, columns: open } = scratch;
+        let MatchScratch { products, bounds, weights, smallest, limits, least, least_at, columns: open } =
+            scratch;
         let (products, bounds) = (&mut products[..used], &mut bounds[..used]);
         let (weights, smallest) = (&mut weights[..used], &mut smallest[..used]);
         bounds.fill(0.0);

@@ -47,8 +47,8 @@ use crate::data::{Element, Samples};
 use crate::error::Result;
 use crate::model::{LowRank, Model};
 use crate::pass::{
-    Answers, AnySums, AskPass, Backend, DistancesPass, EmPass, EmSums, Engine, GroupSums, GroupsPass, MomentSums,
-    MomentsPass, ScatterPass, ScatterSums, Task,
+    Answers, AnySums, AskPass, Backend, DistancesPass, EmPass, EmSums, Engine, GroupSums, GroupsPass,
+    MomentSums, MomentsPass, ScatterPass, ScatterSums, Task,
 };
 use simd::Instructions;
 

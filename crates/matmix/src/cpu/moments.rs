@@ -44,7 +44,13 @@ impl Job for Moments<'_> {
         MomentSums::zero(self.pass.origin.len())
     }
 
-    fn add(&self, x: &mut Vec<f64>, range: Range<usize>, chunk: Chunk<'_>, sums: &mut MomentSums) -> Result<()> {
+    fn add(
+        &self,
+        x: &mut Vec<f64>,
+        range: Range<usize>,
+        chunk: Chunk<'_>,
+        sums: &mut MomentSums,
+    ) -> Result<()> {
         let stored = Stored::new(self.samples, range.clone(), chunk);
         for n in 0..stored.count() {
             let weight = stored.weight(n);
@@ -162,9 +168,9 @@ mod tests {
             let difference = |i: usize| 0.25 * double[i] - origin[i];
             let expected: Vec<f64> = (0..size).map(|i| before[i] + 3.0 * difference(i)).collect();
             let square: f64 = (0..size).map(|i| difference(i) * difference(i)).sum();
-            let extremes = double.iter().fold([f64::INFINITY, f64::NEG_INFINITY], |[a, b], &x| {
-                [a.min(0.25 * x), b.max(0.25 * x)]
-            });
+            let extremes = double
+                .iter()
+                .fold([f64::INFINITY, f64::NEG_INFINITY], |[a, b], &x| [a.min(0.25 * x), b.max(0.25 * x)]);
             let samples = Samples::from_slice(&[size], &bytes).unwrap().scaled(0.25).unwrap();
             let stored = Stored::new(&samples, 0..1, Chunk::U8(&bytes));
             for on in Instructions::available() {
@@ -185,9 +191,8 @@ mod tests {
             moments(&pass, samples, first, Instructions::best()).unwrap().digest
         };
         let whole = digest(&samples, 0);
-        let parts = [(0..7, 0), (7..20, 7)].map(|(part, first)| {
-            digest(&samples.clone().select(&part.collect::<Vec<_>>()).unwrap(), first)
-        });
+        let parts = [(0..7, 0), (7..20, 7)]
+            .map(|(part, first)| digest(&samples.clone().select(&part.collect::<Vec<_>>()).unwrap(), first));
         assert_eq!(parts[0].wrapping_add(parts[1]), whole);
         let mut order: Vec<usize> = (0..20).collect();
         order.swap(3, 11);

@@ -79,7 +79,8 @@ fn plain(model: &Mixture, x: &[f64], weights: &[f64], update: Update) -> EmSums 
             to.core.iter_mut().zip(q).for_each(|(t, q)| *t += gamma * q);
             match (&mut to.loadings, update) {
                 (LoadingSums::All { cross, gram }, _) => {
-                    let (x, b) = (Matrix::from_vec(size, 1, centred.clone()), Matrix::from_vec(q.len(), 1, q.clone()));
+                    let (x, b) =
+                        (Matrix::from_vec(size, 1, centred.clone()), Matrix::from_vec(q.len(), 1, q.clone()));
                     cross.add_scaled(gamma, &b.times_transpose(&x));
                     gram.add_scaled(gamma, &b.times_transpose(&b));
                     v.iter().enumerate().for_each(|(j, v)| gram[(j, j)] += gamma * v);

@@ -64,7 +64,12 @@ pub(super) fn has_room_for<T: Real>(mean_square: f64) -> bool {
 }
 
 /// The sum over all samples, in double precision or, as far as it goes, in single.
-pub(super) fn sum<W: Work>(samples: &Samples<'_>, on: Instructions, double: bool, work: &W) -> Result<W::Sum> {
+pub(super) fn sum<W: Work>(
+    samples: &Samples<'_>,
+    on: Instructions,
+    double: bool,
+    work: &W,
+) -> Result<W::Sum> {
     walk::sum(samples, &Both::new(samples, on, double, work))
 }
 

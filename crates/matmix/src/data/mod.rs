@@ -12,7 +12,7 @@ mod folder;
 mod idx;
 mod labels;
 #[cfg(test)]
-#[path = "../../tests/made/mod.rs"]
+#[path = "../../tests/suite/made.rs"]
 mod made;
 mod mat;
 mod meter;
@@ -33,6 +33,6 @@ pub use model_file::ModelFile;
 pub use open::{DataSet, OpenOptions, open};
 pub use samples::Samples;
 pub use source::{Buffer, Chunk, Element, Residence, Scalar, Source};
+pub use spec::{parse_memory, parse_range, parse_resize, parse_scale, parse_shape};
 pub use tensors::Tensors;
 pub(crate) use tensors::{read_mixture, write_mixture};
-pub use spec::{parse_memory, parse_range, parse_resize, parse_scale, parse_shape};

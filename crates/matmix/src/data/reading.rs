@@ -3,10 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::meter::Meter;
 use super::samples::{DEFAULT_BUDGET, Samples};
 use super::source::{Buffer, Chunk, Residence};
 use crate::error::{Error, Result};
-use super::meter::Meter;
 
 impl Samples<'_> {
     /// Where the samples are.

@@ -69,7 +69,9 @@ impl Keeper<'_> {
             return wrong("its parts do not belong together");
         }
         let mut iterates = None;
-        if let Some((model, space)) = model.as_ref().zip(steps.extrapolation()).filter(|_| tensors.has("iterates")) {
+        if let Some((model, space)) =
+            model.as_ref().zip(steps.extrapolation()).filter(|_| tensors.has("iterates"))
+        {
             let len = space.coordinates(model).len();
             let (_, both) = tensors.get("iterates", &[Some(2), Some(len)])?;
             iterates = Some([both[..len].to_vec(), both[len..].to_vec()]);

@@ -7,7 +7,7 @@ use crate::pass::{Engine, Task};
 
 /// A SHA-256 over the samples (their number, shape, type, scale and a digest of their content and weights) and every option that
 /// decides the fit, a start model to its last bit included. What does not decide it (threads, where the state is kept, how many
-/// iterations are allowed) is left out.
+/// restarts and iterations there may be) is left out.
 pub(super) fn identity(engine: &dyn Engine, options: &FitOptions, rank: &[usize], content: u128) -> String {
     let mut hash = Sha256::new();
     let mut add = |bytes: &[u8]| {
@@ -25,6 +25,7 @@ pub(super) fn identity(engine: &dyn Engine, options: &FitOptions, rank: &[usize]
         threads: None,
         checkpoint: None,
         max_iter: 0,
+        n_init: 0,
         ..options.clone()
     };
     add(&serde_json::to_vec(&decisive).unwrap_or_default());

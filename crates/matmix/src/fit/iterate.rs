@@ -197,13 +197,16 @@ impl<S: Steps> Running<'_, '_, S> {
             }
             let guessed;
             (model, now, guessed) = self.iteration(model, now)?;
-            if let Some((mended, after)) = self.steps.mend(&model, &now, self.state.stage, &mut self.state.history)? {
+            if let Some((mended, after)) =
+                self.steps.mend(&model, &now, self.state.stage, &mut self.state.history)?
+            {
                 (model, now) = (mended, after);
                 self.state.accelerator.restart();
             }
             self.note(&now);
             // A guess may be kept that is no better than what was there: only an iteration tells that nothing changes.
-            if !guessed && self.state.stage == Stage::ALL
+            if !guessed
+                && self.state.stage == Stage::ALL
                 && self.steps.converged(&self.state.history, self.options)
             {
                 stop = Some(StopReason::Converged);

@@ -66,7 +66,6 @@ impl Default for LowRankOptions {
 
 /// A fitted `LowRank` and how it came about.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub struct LowRankFit {
     /// The model.
     pub model: LowRank,
@@ -197,8 +196,18 @@ fn alternate_by(
         return Err(Error::TooLarge { size: shape[d], limit: DENSE_LIMIT });
     }
     let weight = samples.total_weight();
-    let mut steps =
-        AlternatingSteps { samples, rank, mean, modes, way, weight, total, whole: None, at_hand: None, captured: vec![] };
+    let mut steps = AlternatingSteps {
+        samples,
+        rank,
+        mean,
+        modes,
+        way,
+        weight,
+        total,
+        whole: None,
+        at_hand: None,
+        captured: vec![],
+    };
     if steps.way == Way::Whole {
         steps.whole = steps.taken(passes::whole_scatter(samples, mean)?).pop();
     }

@@ -139,7 +139,13 @@ impl Centred<'_> {
     }
 
     /// New loadings of mode d beside the old ones of the others, and ⟨U_d, A_d⟩.
-    fn one_mode(&self, d: usize, cross: &Matrix, weighted: &Matrix, gram: &Matrix) -> Option<(Vec<Matrix>, f64)> {
+    fn one_mode(
+        &self,
+        d: usize,
+        cross: &Matrix,
+        weighted: &Matrix,
+        gram: &Matrix,
+    ) -> Option<(Vec<Matrix>, f64)> {
         let &Self { step, old, delta, beta, w, n } = self;
         let (shape, rank) = (step.shape, step.rank);
         let others = old.other_variances(d);

@@ -19,7 +19,6 @@ use crate::walk::Stage;
 
 /// A fitted mixture and how it came about.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub struct Fit {
     /// The model with the largest log-likelihood of all restarts.
     pub model: Mixture,
@@ -98,7 +97,8 @@ fn run(engine: &dyn Engine, options: &FitOptions, observer: &mut Observer<'_>) -
         tol: options.tol,
         stop: options.stop,
         accelerate: options.accelerate && options.algorithm == Algorithm::Exact,
-        checkpoint: checkpoint.map(|c| (c.clone(), identity(engine, options, &about.rank, about.moments.digest))),
+        checkpoint: checkpoint
+            .map(|c| (c.clone(), identity(engine, options, &about.rank, about.moments.digest))),
     };
     let Finished { model, history, assigned } = match options.algorithm {
         Algorithm::Exact => iterate(&mut MixtureSteps::new(about), &loop_options, observer)?,

@@ -20,8 +20,7 @@ pub(super) fn mode_scatter(whole: &Matrix, shape: &[usize], loadings: &[Option<M
     let (before, after) = sides_around(&sides, d);
     let (p, len) = (shape[d], rows[0].0.len());
     // Element (o, i, m) of the reduced samples with all others: column by column of what the rows became.
-    let columns =
-        parallel::map(len, |c| reduce(&rows.iter().map(|(row, _)| row[c]).collect::<Vec<_>>()).0);
+    let columns = parallel::map(len, |c| reduce(&rows.iter().map(|(row, _)| row[c]).collect::<Vec<_>>()).0);
     let mut scatter = Matrix::zeros(p, p);
     for o in 0..before {
         for m in 0..after {

@@ -182,7 +182,8 @@ fn local(
     seen: &Moments,
     moments: &Moments,
 ) -> Result<Component> {
-    let Loadings { loadings, mut variances, .. } = rough_loadings(cluster, held, rank, &seen.mean, seen.variance)?;
+    let Loadings { loadings, mut variances, .. } =
+        rough_loadings(cluster, held, rank, &seen.mean, seen.variance)?;
     let ratio = moments.variance / seen.variance;
     if ratio.is_finite() && ratio > 0.0 {
         variances.iter_mut().flatten().for_each(|v| *v *= ratio);

@@ -74,7 +74,9 @@ impl Component {
             let values = value(&parameter)?;
             if values.len() != parameter.len() {
                 let (name, needed, found) = (&parameter.name, parameter.len(), values.len());
-                return Err(Error::Model { problem: format!("`{name}` has {found} numbers instead of {needed}") });
+                return Err(Error::Model {
+                    problem: format!("`{name}` has {found} numbers instead of {needed}"),
+                });
             }
             match parameter.kind {
                 Kind::Mean => mean = values,

@@ -47,7 +47,6 @@ pub enum Event {
 
 /// Log-likelihood and reconstruction error over the iterations; entry 0 is the start.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct History {
     /// The mean log-likelihood per sample, of all samples, of the model after t iterations over all samples.
     pub log_likelihood: Vec<f64>,
@@ -75,7 +74,6 @@ pub struct History {
 
 /// Iterations over a part of the samples.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct Early {
     /// The share of the samples.
     pub share: f64,

@@ -53,7 +53,7 @@ impl Mixture {
     /// The same, with the very weights given if they sum to 1 but for rounding: what was written by this library.
     pub(crate) fn nearly(shape: &[usize], weights: Vec<f64>, components: Vec<Component>) -> Result<Self> {
         let total: f64 = weights.iter().sum();
-        match (total - 1.0).abs() <= 1e-6 {
+        match (total - 1.0).abs() <= 1e-9 {
             true => Self::exactly(shape, weights, components),
             false => Self::new(shape, weights, components),
         }

@@ -111,7 +111,10 @@ impl Pass for AskPass {
 
     fn check(&self, shape: &[usize]) -> Result<()> {
         if self.model.shape() != shape {
-            return Err(Error::ShapeMismatch { expected: self.model.shape().to_vec(), found: shape.to_vec() });
+            return Err(Error::ShapeMismatch {
+                expected: self.model.shape().to_vec(),
+                found: shape.to_vec(),
+            });
         }
         let wrong = |problem: String| Err(Error::Task { problem });
         match (&*self.model, self.questions.iter().find(|q| !q.is_for_low_rank())) {
@@ -134,7 +137,8 @@ impl Pass for AskPass {
     }
 
     fn read(from: &mut Reader<'_>) -> Result<Self> {
-        let question = |from: &mut Reader<'_>| from.name()?.parse().map_err(|e: Error| from.wrong(e.to_string()));
+        let question =
+            |from: &mut Reader<'_>| from.name()?.parse().map_err(|e: Error| from.wrong(e.to_string()));
         let questions = (0..from.count(8)?).map(|_| question(from)).collect::<Result<_>>()?;
         Ok(Self { questions, model: Arc::new(from.model()?) })
     }

@@ -149,15 +149,21 @@ impl ComponentSums {
     /// Everything that adds, but the count: listed once, for adding, scaling and travelling.
     fn parts(&self) -> Vec<&[f64]> {
         let one = std::slice::from_ref::<f64>;
-        let mut parts = vec![one(&self.weight), one(&self.scale), one(&self.squares), &self.shift, &self.core];
+        let mut parts =
+            vec![one(&self.weight), one(&self.scale), one(&self.squares), &self.shift, &self.core];
         parts.extend(self.loadings.matrices().into_iter().map(Matrix::as_slice));
         parts
     }
 
     fn parts_mut(&mut self) -> Vec<&mut [f64]> {
         let one = std::slice::from_mut::<f64>;
-        let mut parts =
-            vec![one(&mut self.weight), one(&mut self.scale), one(&mut self.squares), &mut self.shift, &mut self.core];
+        let mut parts = vec![
+            one(&mut self.weight),
+            one(&mut self.scale),
+            one(&mut self.squares),
+            &mut self.shift,
+            &mut self.core,
+        ];
         parts.extend(self.loadings.matrices_mut().into_iter().map(Matrix::as_mut_slice));
         parts
     }
@@ -260,12 +266,15 @@ impl Pass for EmPass {
 
     fn check(&self, shape: &[usize]) -> Result<()> {
         if self.model.shape() != shape {
-            return Err(Error::ShapeMismatch { expected: self.model.shape().to_vec(), found: shape.to_vec() });
+            return Err(Error::ShapeMismatch {
+                expected: self.model.shape().to_vec(),
+                found: shape.to_vec(),
+            });
         }
         match self.update {
-            Update::Mode(d) if d >= shape.len() => Err(Error::Task {
-                problem: format!("mode {d} (from 0) of samples of {}", sides(shape)),
-            }),
+            Update::Mode(d) if d >= shape.len() => {
+                Err(Error::Task { problem: format!("mode {d} (from 0) of samples of {}", sides(shape)) })
+            }
             Update::Mode(_) if shape.len() == 1 => Err(Error::Task {
                 problem: "vectors have one mode, and to update it is to update all".into(),
             }),
@@ -325,7 +334,9 @@ impl Sums for EmSums {
 
     fn merge(&mut self, other: &Self) -> Result<()> {
         if !self.like(other) {
-            return Err(mismatch("they come from passes that update different things, or of different models"));
+            return Err(mismatch(
+                "they come from passes that update different things, or of different models",
+            ));
         }
         self.append(other);
         Ok(())
@@ -338,7 +349,8 @@ impl Sums for EmSums {
     fn write(&self, to: &mut Writer) {
         self.update.write(to);
         [self.n_samples, self.evaluated].into_iter().for_each(|x| to.number(x));
-        let totals = [self.weight, self.log_likelihood, self.log_likelihood_squares, self.entropy, self.squared_error];
+        let totals =
+            [self.weight, self.log_likelihood, self.log_likelihood_squares, self.entropy, self.squared_error];
         totals.into_iter().for_each(|x| to.real(x));
         let first = self.components.first();
         let (size, core_len) = first.map_or((0, 0), |c| (c.shift.len(), c.core.len()));
@@ -372,7 +384,9 @@ impl Sums for EmSums {
         });
         let numbers = numbers.flatten().and_then(|n| n.checked_add(4)?.checked_mul(count));
         from.has_room(numbers.and_then(|n| n.checked_mul(8)))?;
-        let matrix = |at: usize| matrices.get(at).map_or(Matrix::zeros(0, 0), |&[rows, cols]| Matrix::zeros(rows, cols));
+        let matrix = |at: usize| {
+            matrices.get(at).map_or(Matrix::zeros(0, 0), |&[rows, cols]| Matrix::zeros(rows, cols))
+        };
         let loadings = match update {
             Update::All => LoadingSums::All { cross: matrix(0), gram: matrix(1) },
             Update::Mode(_) => {

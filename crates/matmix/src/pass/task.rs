@@ -47,6 +47,11 @@ macro_rules! passes {
                 Ok(task)
             }
 
+            /// Its name.
+            pub fn name(&self) -> &'static str {
+                match self { $(Task::$name(_) => stringify!($name),)+ }
+            }
+
             fn check(&self, shape: &[usize]) -> Result<()> {
                 match self { $(Task::$name(pass) => pass.check(shape),)+ }
             }

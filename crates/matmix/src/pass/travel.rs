@@ -6,8 +6,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
 
 use super::{
-    AnySums, AskPass, DistancesPass, EmPass, GroupsPass, MomentsPass, Precision, Question, RowsPass, ScatterPass, Stage,
-    Task, Update, wire,
+    AnySums, AskPass, DistancesPass, EmPass, GroupsPass, MomentsPass, Precision, Question, RowsPass,
+    ScatterPass, Stage, Task, Update, wire,
 };
 use crate::cpu::Cpu;
 use crate::data::Samples;

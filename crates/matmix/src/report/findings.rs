@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use super::content::Histogram;
 use crate::data::Samples;
 use crate::error::Result;
-use crate::model::Mixture;
 use crate::infer::ask;
+use crate::model::Mixture;
 use crate::pass::Question;
 
 /// How many samples a strip of pictures shows.

@@ -123,8 +123,8 @@ impl ReportOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Model;
     use crate::linalg::Matrix;
+    use crate::model::Model;
     use crate::model::{Component, Mixture};
 
     #[test]

@@ -62,7 +62,7 @@ impl Cuts {
 fn chunk_len(sample_len: usize, part_len: usize) -> usize {
     let most = (CHUNK_ELEMENTS / sample_len).next_multiple_of(64).clamp(64, 2048);
     // A small part is shared out evenly: its runs are single chunks.
-    let runs = part_len.div_ceil(RUN_LEAST).max(1);
+    let runs = part_len.div_ceil(RUN_LEAST).clamp(1, RUNS);
     most.min(part_len.div_ceil(runs).next_multiple_of(32))
 }
 
@@ -78,7 +78,10 @@ mod tests {
     fn every_sample_is_in_one_chunk_and_every_chunk_in_one_run() {
         for n in [1, 255, 256, 1000, 5000, 60_000] {
             let cuts = cuts(n);
-            assert_eq!(cuts.chunks.iter().flat_map(Clone::clone).collect::<Vec<_>>(), (0..n).collect::<Vec<_>>());
+            assert_eq!(
+                cuts.chunks.iter().flat_map(Clone::clone).collect::<Vec<_>>(),
+                (0..n).collect::<Vec<_>>()
+            );
             let of_runs: Vec<usize> = cuts.runs.iter().flat_map(|r| r.chunks.clone()).collect();
             assert_eq!(of_runs, (0..cuts.chunks.len()).collect::<Vec<_>>());
             assert!(cuts.runs.len() <= RUNS);

@@ -130,7 +130,8 @@ impl<'a> Prefetch<'a> {
     /// The chunk that will be needed soonest and may have a buffer: the next of a run that is being worked on before the
     /// first of one that comes later.
     fn wanted(&self, state: &State) -> Option<(usize, usize)> {
-        let next_of = |run: usize, begun: usize| self.cuts.runs[run].chunks.clone().nth(begun).map(|c| (run, c));
+        let next_of =
+            |run: usize, begun: usize| self.cuts.runs[run].chunks.clone().nth(begun).map(|c| (run, c));
         let working = state.runs.iter().filter(|(_, s)| s.begun_by_worker && s.buffers < PER_RUN);
         let working = working.filter_map(|(&run, s)| Some((s.buffers, next_of(run, s.begun)?)));
         if let Some((_, soonest)) = working.min_by_key(|(buffers, _)| *buffers) {

@@ -77,7 +77,11 @@ pub(crate) fn sum<J: Job>(samples: &Samples<'_>, job: &J) -> Result<J::Sum> {
 }
 
 /// Hands the sum of every chunk to `take`, in order.
-pub(crate) fn fold<J: Job>(samples: &Samples<'_>, job: &J, mut take: impl FnMut(J::Sum) + Send) -> Result<()> {
+pub(crate) fn fold<J: Job>(
+    samples: &Samples<'_>,
+    job: &J,
+    mut take: impl FnMut(J::Sum) + Send,
+) -> Result<()> {
     walk(&Cuts::for_rows(samples), samples, job, &mut |_, result| {
         take(result);
         Ok(())

@@ -100,7 +100,10 @@ mod tests {
     fn by_levels(parts: usize) -> f64 {
         let mut sums: Vec<f64> = (0..parts).map(part).collect();
         for level in levels(parts) {
-            sums = level.into_iter().map(|range| sums[range].iter().copied().reduce(|a, b| a + b).unwrap()).collect();
+            sums = level
+                .into_iter()
+                .map(|range| sums[range].iter().copied().reduce(|a, b| a + b).unwrap())
+                .collect();
         }
         assert_eq!(sums.len(), 1);
         sums[0]

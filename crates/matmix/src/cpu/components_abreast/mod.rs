@@ -90,7 +90,13 @@ impl<T: Real> Stack<T> {
     }
 
     /// Reads a block of samples, less the reference.
-    pub(crate) fn load<S: Simd>(&mut self, simd: S, stacked: &Stacked<T>, block: &Block<'_>, reference: &[T]) {
+    pub(crate) fn load<S: Simd>(
+        &mut self,
+        simd: S,
+        stacked: &Stacked<T>,
+        block: &Block<'_>,
+        reference: &[T],
+    ) {
         simd.vectorize(Load { stack: self, stride: stacked.stride, block, reference });
     }
 
@@ -128,7 +134,12 @@ impl<T: Real> Stack<T> {
         self.multiply_means(simd, stacked, 0..count, all, 0);
         self.contract_all(simd, stacked, count, fetch);
         for sample in 0..count {
-            simd.vectorize(Squares { stack: self, stacked, sample, lanes: 0..all.len() * stacked.first.cols });
+            simd.vectorize(Squares {
+                stack: self,
+                stacked,
+                sample,
+                lanes: 0..all.len() * stacked.first.cols,
+            });
             for &k in all {
                 self.density(plan, stacked, sample, k, k);
             }
@@ -217,7 +228,15 @@ impl<T: Real> Stack<T> {
             for unit in of.start / T::LANES..of.end.div_ceil(T::LANES) {
                 if !self.contracted[unit] {
                     self.contracted[unit] = true;
-                    contract(simd, stacked, &self.x, sample..sample + 1, unit..unit + 1, None, &mut self.stages);
+                    contract(
+                        simd,
+                        stacked,
+                        &self.x,
+                        sample..sample + 1,
+                        unit..unit + 1,
+                        None,
+                        &mut self.stages,
+                    );
                 }
             }
         }

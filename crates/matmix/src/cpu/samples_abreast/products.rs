@@ -82,7 +82,14 @@ impl<T: Real> SampleProducts<T> {
 
     /// Moves what was added for component `k` to A, H and S in double precision.
     #[inline(always)]
-    pub(crate) fn flush<S: Simd>(&mut self, simd: S, k: usize, cross: &mut Matrix, weighted: &mut Matrix, gram: &mut Matrix) {
+    pub(crate) fn flush<S: Simd>(
+        &mut self,
+        simd: S,
+        k: usize,
+        cross: &mut Matrix,
+        weighted: &mut Matrix,
+        gram: &mut Matrix,
+    ) {
         let (p, r) = self.sides;
         let square = k * r * r * T::LANES..(k + 1) * r * r * T::LANES;
         total(simd, &mut self.gram[square.clone()], gram.as_mut_slice());

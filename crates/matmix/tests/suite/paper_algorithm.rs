@@ -1,9 +1,7 @@
 //! `algorithm = paper` against an independent naive implementation of Algorithm 1: explicit inverses, Kronecker
 //! matrices and P×P Gaussians written out.
 
-mod dense;
-
-use dense::Rows;
+use crate::dense::Rows;
 use matmix::{Algorithm, Component, FitOptions, Matrix, Mixture, Samples, Start, fit};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -32,8 +30,8 @@ fn identity(n: usize) -> Rows {
 }
 
 fn inverse(a: &Rows) -> Rows {
-    let l = dense::cholesky(a);
-    transpose(&identity(a.len()).iter().map(|e| dense::solve(&l, e)).collect())
+    let l = crate::dense::cholesky(a);
+    transpose(&identity(a.len()).iter().map(|e| crate::dense::solve(&l, e)).collect())
 }
 
 fn kronecker(a: &Rows, b: &Rows) -> Rows {
@@ -94,17 +92,17 @@ fn iterate(x: &[Rows], parts: &mut [Naive]) {
     // (c) the P×P Gaussian of vec(X) with C = RRᵀ ⊗ LLᵀ + σ² I.
     for (k, part) in parts.iter().enumerate() {
         let c = kronecker(&times(&part.r, &transpose(&part.r)), &times(&part.l, &transpose(&part.l)));
-        let chol = dense::cholesky(&combine(&c, &identity(p * q), |c, i| c + part.noise * i));
+        let chol = crate::dense::cholesky(&combine(&c, &identity(p * q), |c, i| c + part.noise * i));
         let log_determinant: f64 = (0..p * q).map(|i| 2.0 * chol[i][i].ln()).sum();
         for i in 0..n {
             let d = vec_of(&combine(&x[i], &part.m, |x, m| x - m));
-            let quadratic: f64 = dense::solve(&chol, &d).iter().zip(&d).map(|(a, b)| a * b).sum();
+            let quadratic: f64 = crate::dense::solve(&chol, &d).iter().zip(&d).map(|(a, b)| a * b).sum();
             let constant = (p * q) as f64 * (2.0 * std::f64::consts::PI).ln();
             gamma[i][k] = part.weight.ln() - 0.5 * (constant + log_determinant + quadratic);
         }
     }
     for row in &mut gamma {
-        let total = dense::log_sum_exp(row);
+        let total = crate::dense::log_sum_exp(row);
         row.iter_mut().for_each(|g| *g = (*g - total).exp());
     }
     for (k, part) in parts.iter_mut().enumerate() {
@@ -263,7 +261,7 @@ fn starts_and_stops_as_the_paper_says() {
         ..FitOptions::default()
     };
     let fitted = matmix::fit_with(&samples, &options, &mut |p| {
-        begun.get_or_insert_with(|| p.model.clone());
+        begun.get_or_insert_with(|| p.model.expect("a mixture").clone());
         std::ops::ControlFlow::Continue(())
     })
     .unwrap();

@@ -1,6 +1,4 @@
 //! Models whose parameters are known and data drawn from them, for the tests of the whole.
-#![allow(dead_code, clippy::unwrap_used)]
-
 use matmix::{Component, Matrix, Mixture, Samples};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -100,4 +98,17 @@ pub(crate) fn assert_close(found: &[f64], expected: &[f64], tol: f64, what: &str
     for (i, (a, b)) in found.iter().zip(expected).enumerate() {
         assert!((a - b).abs() <= tol * b.abs().max(1.0), "{what}: {a} instead of {b} at {i}");
     }
+}
+
+/// One pass of EM over samples of this process that updates one mode, or every mode of vectors.
+pub(crate) fn statistics(
+    model: &Mixture,
+    samples: &Samples<'_>,
+    mode: usize,
+    precision: matmix::Precision,
+) -> matmix::Result<matmix::pass::EmSums> {
+    use matmix::pass::{EmPass, Stage, Update};
+    let update = if model.shape().len() == 1 { Update::All } else { Update::Mode(mode) };
+    let pass = EmPass { model: model.clone(), update, precision, stage: Stage::ALL };
+    (samples as &dyn matmix::Engine).sums(&pass)
 }

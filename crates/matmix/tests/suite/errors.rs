@@ -3,20 +3,17 @@
 //! A unit test beside `Error` fails when a variant is not named in this file. What a damaged file leads to is also in
 //! `fuzz_formats.rs` (data) and `model_file.rs` (models and checkpoints).
 
-#![allow(clippy::unwrap_used)]
-
-mod planted;
-
 use std::str::FromStr;
 
+use crate::planted::statistics;
+use crate::planted::{drawn, random_mixture};
 use matmix::data::{Element, Labels, npy, open};
-use matmix::pass::{Sums, Task, statistics};
+use matmix::pass::{AnySums, EmPass, GroupsPass, MomentsPass, RowsPass, ScatterPass, Stage, Task, Update};
 use matmix::{
-    Algorithm, Checkpoint, Component, Distance, Engine, Error, FitOptions, LowRank, LowRankOptions, Matrix,
-    Mixture, Model, ModelFile, Precision, Preset, Reconstruction, Samples, Start, fit, fit_low_rank,
-    fit_low_rank_on,
+    Algorithm, Backend, Checkpoint, Component, Cpu, Distance, Engine, Error, FitOptions, LowRank,
+    LowRankOptions, Matrix, Mixture, Model, ModelFile, Precision, Preset, Reconstruction, Samples, Start,
+    fit, fit_low_rank, fit_low_rank_on,
 };
-use planted::{drawn, random_mixture};
 
 fn six() -> Samples<'static> {
     Samples::from_vec(&[2, 3], (0..36).map(|i| f64::from(i * 7 % 11)).collect::<Vec<_>>()).unwrap()
@@ -66,7 +63,7 @@ fn numbers_that_do_not_divide_into_samples() {
     says(&error, "8 numbers do not divide into samples of shape 2×3 (6 numbers each)");
     assert_eq!(six().reshaped(&[4]).unwrap_err(), Error::DataLength { shape: vec![4], found: 6 });
     let model = random_mixture(1, &[3, 2], &[2, 1], 1);
-    let error = model.inverse_transform(&[0.0; 5], &[0, 0]).unwrap_err();
+    let error = model.rebuild(&[0.0; 5], &[0, 0]).unwrap_err();
     assert_eq!(error, Error::DataLength { shape: vec![2, 1], found: 5 });
     let low =
         fit_low_rank(&six(), &LowRankOptions { rank: vec![1, 2], ..LowRankOptions::default() }).unwrap();
@@ -224,7 +221,9 @@ fn options_out_of_range() {
         assert!(matches!(&error, Error::Option { option, .. } if *option == name), "{error:?}");
     };
     is(fit_low_rank(&six(), &LowRankOptions { tol: -1.0, ..LowRankOptions::default() }).unwrap_err(), "tol");
-    is(Distance::from_str("euclid").unwrap_err(), "distance");
+    let error = Distance::from_str("euclid").unwrap_err();
+    assert!(matches!(error, Error::Choice { what: "Distance", .. }), "{error:?}");
+    says(&error, "`euclid` is no Distance; choose one of paper, weighted, fisher");
     for factor in [0.0, f64::NAN, f64::NEG_INFINITY] {
         is(six().scaled(factor).unwrap_err(), "scale");
     }
@@ -233,9 +232,8 @@ fn options_out_of_range() {
     let model = random_mixture(1, &[2, 3], &[1, 1], 2);
     is(model.component(2).unwrap_err(), "component");
     is(model.covariance(2).unwrap_err(), "component");
-    is(model.inverse_transform(&[0.0], &[5]).unwrap_err(), "component");
+    is(model.rebuild(&[0.0], &[5]).unwrap_err(), "component");
     is(model.permuted(&[0, 0]).unwrap_err(), "order");
-    is(statistics(&model, &six(), 2, Precision::Auto).unwrap_err(), "mode");
     let error = six().scaled(0.0).unwrap_err();
     says(&error, "option `scale` is 0; it must be a finite number other than 0");
 }
@@ -251,7 +249,7 @@ fn counts_that_differ() {
     );
     let model = random_mixture(1, &[2, 3], &[1, 1], 1);
     assert_eq!(
-        model.inverse_transform(&[0.0; 3], &[0, 0]).unwrap_err(),
+        model.rebuild(&[0.0; 3], &[0, 0]).unwrap_err(),
         Error::Count { what: "cores", expected: 2, found: 3 }
     );
 }
@@ -436,7 +434,7 @@ fn files_that_are_not_what_they_should_be() {
 }
 
 /// An engine that answers every task with the same sums, or not at all.
-struct Answers(matmix::Result<Sums>);
+struct Answers(matmix::Result<AnySums>);
 
 impl Engine for Answers {
     fn shape(&self) -> &[usize] {
@@ -459,8 +457,13 @@ impl Engine for Answers {
         None
     }
 
-    fn run(&self, _: &Task) -> matmix::Result<Sums> {
+    fn run(&self, _: &Task) -> matmix::Result<AnySums> {
         self.0.clone()
+    }
+
+    fn backend(&self) -> &dyn Backend {
+        static CPU: std::sync::OnceLock<Cpu> = std::sync::OnceLock::new();
+        CPU.get_or_init(Cpu::best)
     }
 }
 
@@ -470,22 +473,25 @@ fn engines_that_fail_and_answers_to_another_question() {
     let failed = Error::Engine { problem: "a worker died".into() };
     assert_eq!(ask(Err(failed.clone())), failed);
     says(&failed, "a pass could not be run: a worker died");
-    let rows = |samples: &Samples<'_>, indices: Vec<usize>| Task::Rows { indices }.run(samples, 0).unwrap();
+    let rows = |samples: &Samples<'_>, indices: Vec<usize>| {
+        Task::from(RowsPass { indices }).run(&Cpu::best(), samples, 0).unwrap()
+    };
     let error = ask(Ok(rows(&six(), vec![3])));
     assert!(matches!(&error, Error::Sums { .. }), "{error:?}");
-    says(&error, "these sums do not belong here: 1 samples were asked for, 1 or others came back");
+    says(
+        &error,
+        "these sums do not belong here: they are of another model, of other samples or of another question",
+    );
     let five = six().select(&[0, 1, 2, 3, 4]).unwrap();
     let error = ask(Ok(rows(&five, vec![0])));
     assert_eq!(error, Error::LostSamples { expected: 6, found: 5 });
-    let moments = Task::Moments { origin: vec![0.0; 6] }.run(&six(), 0).unwrap();
-    says(
-        &ask(Ok(moments.clone())),
-        "these sums do not belong here: a rows pass was asked for, a moments pass answered",
-    );
+    let moments = Task::from(MomentsPass { origin: vec![0.0; 6], digest: false });
+    let moments = moments.run(&Cpu::best(), &six(), 0).unwrap();
+    says(&ask(Ok(moments.clone())), "these sums do not belong here: they are of a pass of another kind");
     let mut sums = rows(&six(), vec![3]);
     says(
         &sums.merge(&moments).unwrap_err(),
-        "these sums do not belong here: those of a moments pass cannot be added to those of a rows pass",
+        "these sums do not belong here: sums of passes of different kinds cannot be added",
     );
     says(
         &sums.merge(&rows(&six(), vec![2, 3])).unwrap_err(),
@@ -500,30 +506,36 @@ fn a_memory_budget_for_less_than_a_chunk() {
     npy::write_array(&path, &[6, 2, 3], &[1.0f32; 36]).unwrap();
     let samples = Samples::from_npy(&path).unwrap().with_memory_budget(100);
     let error = fit_low_rank(&samples, &LowRankOptions::default()).unwrap_err();
-    // Two chunks of 144 bytes, 64 samples of scratch, and four times the sums of six numbers.
-    assert_eq!(error, Error::Memory { budget: 100, needed: 2 * 144 + 64 * 48 + 4 * 48 });
+    // Three buffers of 144 bytes, 64 samples of scratch, and five times the sums of six numbers.
+    assert_eq!(error, Error::Memory { budget: 100, needed: 3 * 144 + 64 * 48 + 5 * 48 });
     says(
         &error,
-        "a memory budget of 100 bytes is too small: at least 3.6 kB are needed for two chunks of the samples and the \
+        "a memory budget of 100 bytes is too small: at least 3.8 kB are needed for two chunks of the samples and the \
          sums of a pass",
     );
 }
 
 #[test]
 fn tasks_for_other_samples_and_bytes_that_are_none() {
-    let refused = |task: Task| match task.run(&six(), 0).unwrap_err() {
+    let refused = |task: Task| match task.run(&Cpu::best(), &six(), 0).unwrap_err() {
         Error::Task { problem } => problem,
         other => panic!("{other:?}"),
     };
-    let problem = refused(Task::Moments { origin: vec![0.0; 5] });
+    let problem = refused(MomentsPass { origin: vec![0.0; 5], digest: false }.into());
     assert_eq!(problem, "the origin has 5 numbers; samples of 2×3 have 6");
-    assert_eq!(refused(Task::Groups { centres: vec![], reference: vec![0.0; 6] }), "there are no centres");
+    assert_eq!(
+        refused(GroupsPass { centres: vec![], reference: vec![0.0; 6] }.into()),
+        "there are no centres"
+    );
     let loadings = vec![None, Some(Matrix::identity(4, 2))];
-    let problem = refused(Task::Scatter { mean: vec![0.0; 6], loadings, modes: vec![0] });
+    let problem = refused(ScatterPass { mean: vec![0.0; 6], loadings, modes: vec![0] }.into());
     assert_eq!(problem, "the loadings are not for samples of 2×3");
     let model = random_mixture(1, &[2, 3], &[1, 1], 1);
-    let problem = refused(Task::Em { model, mode: 2, precision: Precision::Auto });
-    assert_eq!(problem, "mode 2 (from 0) of samples of order 2");
+    let problem = {
+        let pass = EmPass { model, update: Update::Mode(2), precision: Precision::Auto, stage: Stage::ALL };
+        refused(pass.into())
+    };
+    assert_eq!(problem, "mode 2 (from 0) of samples of 2×3");
     let error = Task::from_bytes(b"no task").unwrap_err();
     assert!(matches!(&error, Error::Bytes { what: "task", .. }), "{error:?}");
     says(&error, "these bytes are not a readable task: they are 7 bytes and end inside the header");

@@ -1,14 +1,10 @@
 //! Every format through the front door: the same pixels give the same samples, and bad input gets a message that
 //! names the file, says what was found and what would be right.
 
-#![allow(clippy::unwrap_used)]
-
-mod made;
-
 use std::path::{Path, PathBuf};
 
+use crate::made::{MatFile, gzip, idx, npy_bytes, npz};
 use image::GrayImage;
-use made::{MatFile, gzip, idx, npy_bytes, npz};
 use matmix::data::{DataSet, Labels, OpenOptions, open};
 use zip::CompressionMethod;
 

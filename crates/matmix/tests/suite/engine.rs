@@ -1,20 +1,15 @@
 //! Passes as values: a set in parts, wherever they are, is fitted like a set in one piece.
 
-#![allow(clippy::unwrap_used)]
-
-mod parts;
-mod planted;
-
 use std::ops::ControlFlow;
 
-use matmix::pass::{Sums, Task};
+use crate::parts::Parts;
+use crate::planted::{
+    Look, assert_close, drawn, drawn_f32, grouped_vectors, normals, planted_mixture, random_mixture,
+};
+use matmix::pass::{EmPass, Stage, Update};
 use matmix::{
     Algorithm, Engine, Error, Fit, FitOptions, LowRankOptions, Mixture, Precision, Result, Samples, Start,
     fit, fit_low_rank, fit_low_rank_on, fit_on,
-};
-use parts::Parts;
-use planted::{
-    Look, assert_close, drawn, drawn_f32, grouped_vectors, normals, planted_mixture, random_mixture,
 };
 
 fn fit_parts(engine: &dyn Engine, options: &FitOptions) -> Result<Fit> {
@@ -94,8 +89,8 @@ fn a_start_costs_no_more_than_three_passes_and_is_as_good() {
     let engine = Parts::new(&samples, &[1_000, 2_500]);
     let options = FitOptions { max_iter: 0, ..options(6) };
     let start = fit_parts(&engine, &options).unwrap();
-    assert_eq!((engine.count("groups"), engine.count("scatter")), (1, 0));
-    assert_eq!((engine.count("moments"), engine.count("rows"), engine.count("em")), (1, 2, 1));
+    assert_eq!((engine.count("Groups"), engine.count("Scatter")), (1, 0));
+    assert_eq!((engine.count("Moments"), engine.count("Rows"), engine.count("Em")), (1, 2, 1));
     // The weights are those of the clusters in all samples, and they are found.
     let mut found = start.model.weights().to_vec();
     let mut expected = planted.weights().to_vec();
@@ -114,7 +109,7 @@ fn one_component_starts_at_the_mean_of_all_samples() {
     let samples = drawn(&planted, 5_000, 5);
     let engine = Parts::new(&samples, &[1_000]);
     let start = fit_parts(&engine, &FitOptions { max_iter: 0, ..options(1) }).unwrap();
-    assert_eq!(engine.count("groups"), 0);
+    assert_eq!(engine.count("Groups"), 0);
     let mut mean = vec![0.0; 12];
     for x in samples.to_f64(0..5_000).unwrap().chunks_exact(12) {
         mean.iter_mut().zip(x).for_each(|(m, x)| *m += x / 5_000.0);
@@ -153,7 +148,7 @@ fn low_rank_from_parts() {
     let options = LowRankOptions { rank: vec![3], ..LowRankOptions::default() };
     let engine = Parts::new(&few, &[5]);
     let parted = fit_low_rank_on(&engine, &options).unwrap();
-    assert_eq!(engine.count("scatter"), 0);
+    assert_eq!(engine.count("Scatter"), 0);
     let whole = fit_low_rank(&few, &options).unwrap();
     assert_close(parted.model.loadings()[0].as_slice(), whole.model.loadings()[0].as_slice(), 1e-9, "pca");
 }
@@ -180,8 +175,8 @@ fn samples_are_named_by_their_place_in_the_whole_set() {
     let mut x = model.sample(100, 3).samples;
     x[70 * 12..71 * 12].fill(50.0);
     let samples = Samples::from_vec(&[4, 3], x.clone()).unwrap();
-    let task = Task::Em { model, mode: 0, precision: Precision::Auto };
-    let Sums::Em(sums) = Parts::new(&samples, &[30, 30]).run(&task).unwrap() else { panic!("sums of EM") };
+    let pass = EmPass { model, update: Update::Mode(0), precision: Precision::Auto, stage: Stage::ALL };
+    let sums = (&Parts::new(&samples, &[30, 30]) as &dyn Engine).sums(&pass).unwrap();
     assert_eq!(sums.worst[0].1, 70);
     x[80 * 12 + 4] = f64::NAN;
     let samples = Samples::from_vec(&[4, 3], x).unwrap();

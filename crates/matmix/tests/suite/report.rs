@@ -43,7 +43,7 @@ fn the_figures_are_those_of_the_library() {
     assert_eq!((summary.iterations, summary.seed, summary.model.as_str()), (Some(5), Some(3), "mixB2DPPCA"));
     assert_eq!(summary.compression_ratio, 784.0 / 12.0);
 
-    let (cores, components) = model.transform(&samples).unwrap();
+    let (cores, components) = model.cores(&samples).unwrap();
     let likelihood = model.score_samples(&samples).unwrap();
     let squared = model.squared_errors(&samples).unwrap();
     let (core, found, error) =

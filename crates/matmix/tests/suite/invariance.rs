@@ -1,17 +1,13 @@
 //! What may not matter does not: the order of samples and components, the names of the modes, how often a sample is
 //! written down, the unit of measurement, the type of the elements.
 
-#![allow(clippy::unwrap_used)]
-
-mod planted;
-
+use crate::planted::statistics;
+use crate::planted::{assert_close, drawn, normals, numbers, random_mixture};
 use matmix::linalg::expand;
-use matmix::pass::statistics;
 use matmix::{
     Algorithm, Component, Fit, FitOptions, LowRankOptions, Matrix, Mixture, Precision, Samples, Start, fit,
     fit_low_rank,
 };
-use planted::{assert_close, drawn, normals, numbers, random_mixture};
 use proptest::prelude::*;
 
 fn from(start: &Mixture, max_iter: usize) -> FitOptions {

@@ -1,16 +1,12 @@
 //! Recognition: the distances against their formulas, planted classes against the truth.
 
-#![allow(clippy::unwrap_used)]
-
-mod planted;
-
 use std::str::FromStr;
 
+use crate::planted::{assert_close, drawn, normals, random_mixture};
 use matmix::{
     Component, Distance, Error, LowRank, LowRankOptions, Matrix, Mixture, Model, Recognizer, Samples,
     fit_low_rank,
 };
-use planted::{assert_close, drawn, normals, random_mixture};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;

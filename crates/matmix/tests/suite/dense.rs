@@ -1,6 +1,4 @@
 //! A dense textbook Gaussian: everything written out with P×P matrices, nothing shared with the library.
-#![allow(dead_code, unreachable_pub, missing_docs)]
-
 use matmix::{Component, Matrix};
 
 /// A square or rectangular matrix as rows of numbers.

@@ -1,6 +1,4 @@
 //! Small files of every format, made in memory: for the unit tests beside the readers and the tests of the whole.
-#![allow(dead_code, clippy::unwrap_used)]
-
 use std::io::{Cursor, Write};
 
 use zip::write::SimpleFileOptions;

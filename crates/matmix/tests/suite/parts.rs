@@ -1,12 +1,9 @@
 //! A set in parts that are somewhere else: tasks and sums travel as bytes, and each task is noted.
-#![allow(dead_code, clippy::unwrap_used)]
-
 use std::sync::Mutex;
 
 use matmix::data::Element;
-use matmix::pass::tree::Tree;
-use matmix::pass::{Sums, Task};
-use matmix::{Engine, Result, Samples};
+use matmix::pass::{AnySums, SumTree, Task};
+use matmix::{Backend, Cpu, Engine, Result, Samples};
 
 pub(crate) struct Parts {
     parts: Vec<(usize, Samples<'static>)>,
@@ -60,22 +57,26 @@ impl Engine for Parts {
         self.weights.as_deref()
     }
 
-    fn run(&self, task: &Task) -> Result<Sums> {
-        self.tasks.lock().unwrap().push(task.kind());
+    fn run(&self, task: &Task) -> Result<AnySums> {
+        self.tasks.lock().unwrap().push(task.name());
         let bytes = task.to_bytes();
-        let mut tree = Tree::new();
+        let mut tree = SumTree::new();
         for (at, (first, part)) in self.parts.iter().enumerate() {
             let times = match at {
-                _ if matches!(task, Task::Rows { .. }) => 1,
+                _ if matches!(task, Task::Rows(_)) => 1,
                 at if self.lost == Some(at) => 0,
                 at if self.twice == Some(at) => 2,
                 _ => 1,
             };
             for _ in 0..times {
-                let sums = Task::from_bytes(&bytes)?.run(part, *first)?;
-                tree.push(Sums::from_bytes(&sums.to_bytes())?)?;
+                let sums = Task::from_bytes(&bytes)?.run(self.backend(), part, *first)?;
+                tree.push(AnySums::from_bytes(&sums.to_bytes())?)?;
             }
         }
         Ok(tree.finish()?.unwrap())
+    }
+    fn backend(&self) -> &dyn Backend {
+        static CPU: std::sync::OnceLock<Cpu> = std::sync::OnceLock::new();
+        CPU.get_or_init(Cpu::best)
     }
 }

@@ -3,20 +3,15 @@
 //!
 //! A few hundred files with flipped, cut, doubled and overwritten bytes per format, from a fixed seed.
 
-#![allow(clippy::unwrap_used)]
-
-mod made;
-mod watched;
-
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
+use crate::made::{MatFile, gzip, idx, npy_bytes, npz};
+use crate::watched::LARGEST;
 use image::GrayImage;
-use made::{MatFile, gzip, idx, npy_bytes, npz};
 use matmix::data::{Labels, OpenOptions, open};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use watched::LARGEST;
 use zip::CompressionMethod;
 
 /// Room that every reader may take: buffers, the tables of a decompressor, the text of a message.

@@ -1,7 +1,5 @@
 //! Densities, responsibilities and posteriors against dense P×P Gaussians (maths.md, eq. 1–8).
 
-mod dense;
-
 use matmix::{Component, Matrix, Mixture, Samples};
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
@@ -65,11 +63,11 @@ proptest! {
             let x = &drawn[i * size..(i + 1) * size];
             let mut joint = Vec::new();
             for (j, component) in model.components().iter().enumerate() {
-                let expected = dense::log_density(component, x);
+                let expected = crate::dense::log_density(component, x);
                 close(densities[i * k + j], expected, "log-density")?;
                 joint.push(model.weights()[j].ln() + expected);
 
-                let (mean, covariance) = dense::posterior(component, x);
+                let (mean, covariance) = crate::dense::posterior(component, x);
                 let core = &projection.cores[(i * k + j) * rho..(i * k + j + 1) * rho];
                 for a in 0..rho {
                     close(core[a], mean[a], "posterior mean")?;
@@ -80,7 +78,7 @@ proptest! {
                     }
                 }
             }
-            let total = dense::log_sum_exp(&joint);
+            let total = crate::dense::log_sum_exp(&joint);
             close(scores[i], total, "log-likelihood")?;
             for j in 0..k {
                 close(gammas[i * k + j], (joint[j] - total).exp(), "responsibility")?;
@@ -95,7 +93,7 @@ proptest! {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let model = random_mixture(&mut rng, &shape, &rank, 1);
         let found = model.covariance(0).unwrap();
-        for (i, row) in dense::covariance(&model.components()[0]).iter().enumerate() {
+        for (i, row) in crate::dense::covariance(&model.components()[0]).iter().enumerate() {
             for (j, &expected) in row.iter().enumerate() {
                 close(found[(i, j)], expected, "covariance")?;
             }
@@ -145,7 +143,7 @@ fn drawn_samples_have_the_moments_of_the_model() {
     let model = random_mixture(&mut rng, &[3, 2], &[2, 1], 1);
     let n = 200_000;
     let drawn = model.sample(n, 5);
-    let c = dense::covariance(&model.components()[0]);
+    let c = crate::dense::covariance(&model.components()[0]);
     let mean = model.components()[0].mean();
     for i in 0..6 {
         let column = |i: usize| drawn.samples.iter().skip(i).step_by(6);

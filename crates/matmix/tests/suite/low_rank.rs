@@ -1,14 +1,10 @@
 //! `LowRank` against textbook PCA, GLRAM and 2DPCA written out with dense matrices.
 
-#![allow(clippy::unwrap_used)]
-
-mod planted;
-
+use crate::planted::{assert_close, drawn, normals, numbers, random_mixture};
 use matmix::linalg::{eigen_symmetric, expand, project};
 use matmix::{
     FitOptions, LowRank, LowRankFit, LowRankOptions, Matrix, Model, Preset, Samples, StopReason, fit_low_rank,
 };
-use planted::{assert_close, drawn, normals, numbers, random_mixture};
 use std::ops::ControlFlow;
 
 fn options(rank: &[usize], centred: bool) -> LowRankOptions {

@@ -1,9 +1,7 @@
 //! Fitting batch by batch: approximate, and a good place for a full fit to begin.
 
-mod planted;
-
+use crate::planted::{drawn, normals, random_mixture};
 use matmix::{Algorithm, Error, FitOptions, OnlineFit, Samples, Start, fit};
-use planted::{drawn, normals, random_mixture};
 
 /// 40 batches of 250 samples lead to within 0.5 % of the log-likelihood of the full fit, and a full fit from there to it.
 #[test]
@@ -69,7 +67,7 @@ fn weights_are_relative_and_small_batches_are_survived() {
     let mut doubled = first.clone();
     doubled.step(&batch.clone().with_weights(vec![2.0; 64]).unwrap(), &options).unwrap();
     for (a, b) in plain.model.components().iter().zip(doubled.model.components()) {
-        planted::assert_close(a.mean(), b.mean(), 1e-12, "means");
+        crate::planted::assert_close(a.mean(), b.mean(), 1e-12, "means");
     }
     let mut one = first;
     for seed in 0..20 {

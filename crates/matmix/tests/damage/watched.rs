@@ -1,6 +1,4 @@
 //! An allocator that remembers the largest request: readers of broken files must not ask for more than a file explains.
-#![allow(unreachable_pub)]
-
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,0 +1,26 @@
+//! The library from the outside: one program, because linking one for every file would take longer than running them.
+
+#![allow(clippy::unwrap_used)]
+
+mod acceleration;
+mod dense;
+mod digits;
+mod engine;
+mod errors;
+mod formats;
+mod invariance;
+mod larger;
+mod low_rank;
+mod made;
+mod monotone;
+mod online;
+mod oracle;
+mod paper_algorithm;
+mod parts;
+mod planted;
+mod precision;
+mod recognition;
+mod recovery;
+mod report;
+mod reproducible;
+mod resume;
