@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use matmix::data::{DataSet, OpenOptions, parse_memory, parse_range, parse_resize, parse_scale, parse_shape};
 use matmix::error::sides;
-use matmix::pass::Meter;
-use matmix::{Error, Model, ModelFile, Samples};
+use matmix::{Error, Meter, Model, ModelFile, Samples};
 
 use crate::error::hinted;
 

@@ -8,8 +8,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use matmix::pass::{Meter, Reading};
-use matmix::{Progress, Samples};
+use matmix::data::Reading;
+use matmix::{Meter, Progress, Samples};
 
 use crate::table::count;
 
@@ -208,14 +208,14 @@ mod tests {
         meter.begin(1_000_000);
         let begun = Instant::now();
         assert_eq!(pass.words(&meter, begun), None);
-        meter.add(200_000);
+        meter.add(200_000).unwrap();
         assert_eq!(pass.words(&meter, begun + Duration::from_millis(1999)), None);
         let words = pass.words(&meter, begun + Duration::from_secs(4)).unwrap();
         assert_eq!(words, "; pass: 200,000 of 1,000,000 samples, 50,000/s, 16s left");
         // The next pass begins anew, and one that is done is not worth a word either.
         meter.begin(1_000_000);
         assert_eq!(pass.words(&meter, begun + Duration::from_secs(5)), None);
-        meter.add(1_000_000);
+        meter.add(1_000_000).unwrap();
         assert_eq!(pass.words(&meter, begun + Duration::from_secs(9)), None);
     }
 

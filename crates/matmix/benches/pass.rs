@@ -9,8 +9,8 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use matmix::data::Scalar;
 use matmix::linalg::Matrix;
 use matmix::model::Component;
-use matmix::pass::{statistics, statistics_of_all};
-use matmix::{FitOptions, Mixture, Precision, Samples, Start, fit};
+use matmix::pass::{EmPass, Stage, Update};
+use matmix::{Backend, Cpu, FitOptions, Mixture, Precision, Samples, Start, fit};
 
 /// A fitted model and data near it: K random patterns and noise.
 fn planted(n: usize, side: usize, k: usize, rank: usize) -> (Mixture, Vec<f32>) {
@@ -37,6 +37,10 @@ fn planted(n: usize, side: usize, k: usize, rank: usize) -> (Mixture, Vec<f32>) 
     };
     let model = fit(&few, &options).expect("a fit of planted data").model;
     (model, x)
+}
+
+fn pass(model: &Mixture, update: Update) -> EmPass {
+    EmPass { model: model.clone(), update, precision: Precision::Auto, stage: Stage::ALL }
 }
 
 /// Samples × side, components and rank of each benchmark.
@@ -66,10 +70,15 @@ fn passes<T: Scalar>(
         let useful = n * k * (side * side * rank + side * rank * rank);
         group.throughput(Throughput::Elements(useful as u64));
         let name = format!("{n} × {side}×{side}, K={k}, {rank}×{rank}");
-        for mode in 0..2 {
-            let id = BenchmarkId::new(&name, format!("mode {}", mode + 1));
-            group.bench_function(id, |b| {
-                b.iter(|| statistics(black_box(&model), black_box(&samples), mode, Precision::Auto));
+        for (what, update) in
+            [("mode 1", Update::Mode(0)), ("mode 2", Update::Mode(1)), ("all modes", Update::All)]
+        {
+            if side > 100 && update == Update::All {
+                continue;
+            }
+            let pass = pass(&model, update);
+            group.bench_function(BenchmarkId::new(&name, what), |b| {
+                b.iter(|| Cpu::best().em(black_box(&pass), black_box(&samples)));
             });
         }
     }
@@ -84,14 +93,15 @@ fn skipping(c: &mut Criterion) {
     for k in [10, 50, 200] {
         let (model, x) = clustered(n, side, k, rank);
         let samples = Samples::from_vec(&[side, side], x).expect("whole samples");
-        let sums = statistics(&model, &samples, 0, Precision::Auto).expect("a pass");
+        let pass = pass(&model, Update::Mode(0));
+        let sums = Cpu::best().em(&pass, &samples).expect("a pass");
         let evaluated = sums.evaluated as f64 / n as f64;
         let name = format!("{n} × {side}×{side}, K={k}, {rank}×{rank}, {evaluated:.1} evaluated per sample");
         group.bench_function(BenchmarkId::new(&name, "skipping"), |b| {
-            b.iter(|| statistics(black_box(&model), black_box(&samples), 0, Precision::Auto));
+            b.iter(|| Cpu::best().em(black_box(&pass), black_box(&samples)));
         });
         group.bench_function(BenchmarkId::new(&name, "all"), |b| {
-            b.iter(|| statistics_of_all(black_box(&model), black_box(&samples), 0, Precision::Auto));
+            b.iter(|| Cpu::best().em_of_all(black_box(&pass), black_box(&samples)));
         });
     }
     group.finish();

@@ -87,15 +87,10 @@ impl Reconstruct {
         }
     }
 
-    fn each(&self, seen: &Seen, put: &mut dyn FnMut(Vec<f64>)) -> matmix::Result<()> {
-        let rule = if self.weighted { Reconstruction::Weighted } else { Reconstruction::MostProbable };
-        match &seen.file.model {
-            Model::Mixture(m) => m.reconstruct_chunks(&seen.view, rule, put),
-            Model::LowRank(m) => {
-                put(m.reconstruct(&seen.view)?);
-                Ok(())
-            }
-        }
+    fn each(&self, seen: &Seen, put: &mut (dyn FnMut(Vec<f64>) + Send)) -> matmix::Result<()> {
+        let weighted = self.weighted && matches!(seen.file.model, Model::Mixture(_));
+        let rule = if weighted { Reconstruction::Weighted } else { Reconstruction::MostProbable };
+        seen.file.model.reconstruct_chunks(&seen.view, rule, put)
     }
 }
 

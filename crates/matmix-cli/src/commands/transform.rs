@@ -43,7 +43,7 @@ impl Transform {
         );
         let cores = match &seen.file.model {
             Model::Mixture(m) if self.all => m.project(&seen.view)?.cores,
-            Model::Mixture(m) => m.transform(&seen.view)?.0,
+            Model::Mixture(m) => m.cores(&seen.view)?.0,
             Model::LowRank(m) => m.transform(&seen.view)?,
         };
         let mut axes = seen.axes();

@@ -91,7 +91,7 @@ fn measure(setting: &Setting, labels: &Labels, split: &Split, job: &Job) -> anyh
     let tol = if curve { 0.0 } else { TOLERANCE };
     let fit = job.method.fit(&train, job.k, job.r, setting.algorithm, tol, seed, &mut |p| {
         if curve {
-            errors.push(p.model.reconstruction_error(&test).unwrap_or(f64::NAN));
+            errors.push(p.model.map_or(f64::NAN, |m| m.reconstruction_error(&test).unwrap_or(f64::NAN)));
         }
         ControlFlow::Continue(())
     })?;

@@ -6,7 +6,10 @@ use std::path::Path;
 use crate::error::{Error, Result};
 
 /// Lets `write` fill a temporary file in the folder of `path` and renames it to `path` once all is on disk.
-pub fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<()> {
+pub fn write_file(
+    path: &Path,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> std::io::Result<()>,
+) -> Result<()> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),

@@ -26,7 +26,6 @@ pub struct Meter {
 
 /// What a [`Meter`] says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Reading {
     /// How many passes have been begun.
     pub passes: u64,
@@ -43,14 +42,17 @@ impl Meter {
     }
 
     /// Begins a pass over so many samples.
-    pub(crate) fn begin(&self, total: usize) {
+    pub fn begin(&self, total: usize) {
         self.done.store(0, Ordering::Relaxed);
         self.total.store(total as u64, Ordering::Relaxed);
         self.passes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// So many more samples are done; [`Error::Stopped`] if the pass is to end here.
-    pub(crate) fn add(&self, samples: usize) -> Result<()> {
+    /// So many more samples are done.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`] if the pass is to end here.
+    pub fn add(&self, samples: usize) -> Result<()> {
         self.done.fetch_add(samples as u64, Ordering::Relaxed);
         if self.stopped.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) }
     }

@@ -280,7 +280,7 @@ pub(crate) fn source(path: &Path) -> Result<Box<dyn Source>> {
 pub fn write<T: Scalar>(
     path: impl Into<PathBuf>,
     shape: &[usize],
-    mut pieces: impl FnMut(&mut dyn FnMut(&[T]) -> std::io::Result<()>) -> std::io::Result<()>,
+    mut pieces: impl FnMut(&mut (dyn FnMut(&[T]) -> std::io::Result<()> + Send)) -> std::io::Result<()>,
 ) -> Result<()> {
     let path = path.into();
     let descr = match T::ELEMENT {
