@@ -24,6 +24,7 @@ mod fisher;
 pub mod fit;
 mod infer;
 pub mod linalg;
+mod memory;
 pub mod model;
 pub mod pass;
 pub mod picture;

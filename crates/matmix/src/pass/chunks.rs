@@ -101,6 +101,9 @@ fn walk<W: Send, R: Send>(
     let spare = Mutex::new(Vec::new());
     let spare = || spare.lock().unwrap_or_else(PoisonError::into_inner);
     let map = |range: &Range<usize>, chunk: Chunk<'_>| {
+        if meter.is_some_and(|meter| meter.is_stopped()) {
+            return Err(Error::Stopped);
+        }
         let kept = spare().pop();
         let mut w = kept.unwrap_or_else(&scratch);
         let result = map(&mut w, range.clone(), chunk);

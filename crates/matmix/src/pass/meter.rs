@@ -1,6 +1,6 @@
-//! How far a pass has come: counted by those who run it, looked at by whoever wants to know.
+//! How far a pass has come: counted by those who run it, looked at by whoever wants to know, or wants it to end.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Counts the samples of the pass under way. One that is attached to [`Samples`](crate::Samples) may be read at any time, from any
 /// thread.
@@ -9,6 +9,7 @@ pub struct Meter {
     passes: AtomicU64,
     done: AtomicU64,
     total: AtomicU64,
+    stopped: AtomicBool,
 }
 
 /// What a [`Meter`] says.
@@ -40,6 +41,17 @@ impl Meter {
         self.done.fetch_add(samples as u64, Ordering::Relaxed);
     }
 
+    /// Asks the pass under way, and every pass to come, to end: it does between two chunks, with
+    /// [`Error::Stopped`](crate::Error::Stopped).
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether somebody has asked for an end.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
     /// Where the pass stands.
     pub fn read(&self) -> Reading {
         Reading {
@@ -47,5 +59,41 @@ impl Meter {
             done: self.done.load(Ordering::Relaxed),
             total: self.total.load(Ordering::Relaxed),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::data::Samples;
+    use crate::error::Error;
+    use crate::pass::chunks::fold;
+
+    #[test]
+    fn a_pass_that_is_asked_to_stop_ends_between_two_chunks() {
+        let meter = Arc::new(Meter::new());
+        // Five chunks of 2,048 samples.
+        let samples = Samples::from_vec(&[1], vec![1.0; 5 * 2048]).unwrap().with_meter(meter.clone());
+        let alone = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        let pass = |stop_at: usize| {
+            let seen = AtomicU64::new(0);
+            let result = alone.install(|| {
+                let map = |_: &mut (), range: std::ops::Range<usize>, _: crate::data::Chunk<'_>| {
+                    seen.fetch_add(range.len() as u64, Ordering::Relaxed);
+                    if range.contains(&stop_at) {
+                        meter.stop();
+                    }
+                    Ok(())
+                };
+                fold(&samples, 8, || (), map, |()| {})
+            });
+            (result, seen.into_inner())
+        };
+        assert_eq!(pass(usize::MAX), (Ok(()), 5 * 2048));
+        assert_eq!(pass(2048), (Err(Error::Stopped), 2 * 2048));
+        assert!(meter.is_stopped());
+        assert_eq!(pass(usize::MAX), (Err(Error::Stopped), 0), "nor does another one begin");
     }
 }
