@@ -81,6 +81,12 @@ pub(crate) fn report_arguments(error: &clap::Error) -> u8 {
     error.exit_code() as u8
 }
 
+/// Whether that is how the system says that there is no room for a file.
+fn is_full(code: i32) -> bool {
+    use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(std::io::Error::from_raw_os_error(code).kind(), FileTooLarge | QuotaExceeded | StorageFull)
+}
+
 const LABELS: &str = "--labels takes one label per sample: text lines, .npy or IDX";
 const DATA: &str = "DATA is a .npy, .npz, IDX or .mat file, a folder of images, or demo:mnist";
 
@@ -89,6 +95,7 @@ fn hint(error: &anyhow::Error, doing: Doing) -> Option<String> {
         return Some(hinted.hint.clone());
     }
     let hint = match error.downcast_ref::<Error>()? {
+        Error::Io { code: Some(code), .. } if is_full(*code) => "make room there, or give another -o",
         Error::Io { action: "write" | "make", .. } => {
             "the folder of an output must exist and be writable; give another -o"
         }
@@ -97,7 +104,7 @@ fn hint(error: &anyhow::Error, doing: Doing) -> Option<String> {
             "`matmix fit DATA -k 10 -r 4x4 -o MODEL` makes a model file"
         }
         Error::Format { format: "checkpoint", .. } => {
-            "another --checkpoint FILE begins anew, and so does this one without --resume and with --force"
+            "without --resume the fit begins anew; a file that holds something else is only replaced with --force"
         }
         Error::Format { format: "label file", .. }
         | Error::LabelCount { .. }

@@ -64,7 +64,7 @@ pub(crate) struct Overwrite {
 
 impl Overwrite {
     /// Refuses to let a file of `kind` take the place of another kind, or of one of the inputs.
-    fn allows(&self, path: &Path, kind: Kind, inputs: &[PathBuf]) -> anyhow::Result<()> {
+    pub(crate) fn allows(&self, path: &Path, kind: Kind, inputs: &[PathBuf]) -> anyhow::Result<()> {
         if self.force || !path.is_file() {
             return Ok(());
         }
@@ -209,12 +209,6 @@ pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
         return Err(hinted(message, "the folder of an output must exist and be writable; give another -o"));
     }
     Ok(atomic::check(path)?)
-}
-
-/// Whether the state of a fit can be kept in `path`.
-pub(crate) fn check_checkpoint(path: &Path, inputs: &[PathBuf], overwrite: &Overwrite) -> anyhow::Result<()> {
-    check(path)?;
-    overwrite.allows(path, Kind::Checkpoint, inputs)
 }
 
 /// Makes a folder for several outputs if it is not there.

@@ -183,9 +183,10 @@ impl Fit {
             let message = format!("{}: it cannot be both the model and the checkpoint", state.display());
             return Err(hinted(message, "give --checkpoint and -o different names"));
         }
+        output::check(state)?;
         // What is resumed is looked at by the fit.
         if !self.resume {
-            output::check_checkpoint(state, &inputs, &self.overwrite)?;
+            self.overwrite.allows(state, Kind::Checkpoint, &inputs)?;
         }
         Ok(target)
     }

@@ -197,6 +197,7 @@ fn a_full_disk_is_an_error_and_leaves_nothing_behind() {
         let said = String::from_utf8_lossy(&output.stderr).to_string();
         assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
         assert!(said.contains("cannot write: File too large"), "{args:?}: {said}");
+        assert!(said.contains("hint: make room there"), "{args:?}: {said}");
         assert_eq!(names(path), before, "{args:?}");
     }
     assert_eq!(std::fs::read(Path::new(&path.join("old.npy"))).unwrap(), "\u{93}NUMPY".as_bytes());

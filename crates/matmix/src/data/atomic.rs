@@ -306,5 +306,23 @@ mod tests {
             }
             assert_eq!(names(folder.path()), ["link", "pipe"]);
         }
+
+        /// Where the tests may make one: only an administrator could replace a device.
+        #[test]
+        fn a_device_stays_a_device() {
+            use std::os::unix::fs::FileTypeExt;
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("null");
+            let made = std::process::Command::new("mknod").arg(&path).args(["c", "1", "3"]).output();
+            if !made.is_ok_and(|made| made.status.success())
+                || OpenOptions::new().write(true).open(&path).is_err()
+            {
+                return;
+            }
+            check(&path).unwrap();
+            write_file(&path, |w| w.write_all(b"gone")).unwrap();
+            assert!(path.metadata().unwrap().file_type().is_char_device());
+            assert_eq!(names(folder.path()), ["null"]);
+        }
     }
 }
