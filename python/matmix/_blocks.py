@@ -114,7 +114,8 @@ class Block(NamedTuple):
 
     def read(self, sides: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         """The samples, in memory or mapped."""
-        samples = check_array(np.asarray(self.source[self.start : self.stop]))
+        piece = self.source[self.start : self.stop]
+        samples = check_array(piece if isinstance(piece, np.ma.MaskedArray) else np.asarray(piece))
         wanted = (self.stop - self.start, *sides)
         if samples.shape != wanted:
             raise ValueError(f"samples {self.first} and on have shape {samples.shape} instead of {wanted}")

@@ -38,7 +38,8 @@ def fit(request: dict[str, Any]) -> dict[str, Any]:
     wanted = {**request, "rank": (rank[0] if len(rank) == 1 else tuple(rank)) if rank else None}
     checkpoint = request["checkpoint"]
     if checkpoint is not None and not request["resume"] and os.path.exists(checkpoint):
-        os.remove(checkpoint)
+        # What a link points to, and not the link.
+        os.remove(os.path.realpath(checkpoint))
     estimator = cls(**{name: value for name, value in wanted.items() if name in accepted})
     with distributed.Client(request["address"], timeout="30s"), warnings.catch_warnings():
         # The program has its own words for it.
@@ -64,6 +65,8 @@ def main(arguments: list[str]) -> int:
     """Answers on standard output: what came out, or what went wrong."""
     try:
         answer = fit(json.loads(arguments[0]))
+    except KeyboardInterrupt:
+        answer = {"error": "stopped before there was a model"}
     except Exception as error:
         answer = {"error": str(error) or repr(error)}
     print(json.dumps(answer))

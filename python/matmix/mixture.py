@@ -339,8 +339,6 @@ class Mixture(DensityMixin, MixtureFitting):
         check_fitted(self)
         seed = check_seed(self.random_state if random_state is None else random_state)
         n = check_integer("n_samples", n_samples, 1)
-        # More than memory holds is a MemoryError here; there it would be the end of the process.
-        np.empty((n, *self.model_.shape))
         return self.model_.sample(n, seed, bool(noise))
 
     def report(

@@ -3,8 +3,7 @@
 //! The fit stays the library's; only its passes leave. A pass is bytes, so are its sums, and whoever runs them adds
 //! them in the order of the tree.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use matmix::data::Element;
 use matmix::pass::tree::{Tree, levels};
@@ -13,10 +12,10 @@ use matmix::{Engine, Error, Preset, Samples};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::arrays::{Elements, Numbers};
 use crate::errors::{detached, to_python};
+use crate::pools::pool;
 
 /// N samples of one element type that a callable runs passes over: bytes of a task in, bytes of its sums out.
 #[pyclass(frozen, module = "matmix._matmix")]
@@ -158,27 +157,12 @@ pub(crate) fn run_task<'py>(
     let sums = detached(py, || {
         let task = Task::from_bytes(task)?;
         match threads {
-            Some(threads) => pool(threads)?.install(|| task.run(&samples, first)),
+            Some(_) => pool(threads)?.install(|| task.run(&samples, first)),
             None => task.run(&samples, first),
         }
         .map(|sums| sums.to_bytes())
     })?;
     Ok(PyBytes::new(py, &sums))
-}
-
-/// The pool of this process with so many threads. All blocks that are worked on at the same time share it, so that a
-/// worker never runs more threads than it has.
-fn pool(threads: usize) -> matmix::Result<Arc<ThreadPool>> {
-    static POOLS: Mutex<Option<HashMap<usize, Arc<ThreadPool>>>> = Mutex::new(None);
-    let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
-    let pools = pools.get_or_insert_default();
-    if let Some(pool) = pools.get(&threads) {
-        return Ok(pool.clone());
-    }
-    let pool = ThreadPoolBuilder::new().num_threads(threads).build();
-    let pool = Arc::new(pool.map_err(|error| Error::Engine { problem: error.to_string() })?);
-    pools.insert(threads, pool.clone());
-    Ok(pool)
 }
 
 /// Adds the sums of neighbouring parts, from left to right.
@@ -218,15 +202,15 @@ impl SumTree {
     }
 
     /// Adds the sums of the next part.
-    fn push(&mut self, sums: &[u8]) -> PyResult<()> {
-        Sums::from_bytes(sums).and_then(|sums| self.tree.push(sums)).map_err(to_python)
+    fn push(&mut self, py: Python<'_>, sums: &[u8]) -> PyResult<()> {
+        detached(py, || Sums::from_bytes(sums).and_then(|sums| self.tree.push(sums)))
     }
 
     /// The sums of all parts.
     fn finish<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let whole = std::mem::take(&mut self.tree).finish().map_err(to_python)?;
-        let whole = whole.ok_or(Error::EmptySet).map_err(to_python)?;
-        Ok(PyBytes::new(py, &whole.to_bytes()))
+        let tree = std::mem::take(&mut self.tree);
+        let whole = detached(py, || tree.finish()?.ok_or(Error::EmptySet).map(|whole| whole.to_bytes()))?;
+        Ok(PyBytes::new(py, &whole))
     }
 }
 

@@ -4,28 +4,33 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use matmix::Error;
-use pyo3::exceptions::{PyFileNotFoundError, PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-/// What the system refused is an `OSError`; everything else is a `ValueError` with the library's words.
+use crate::pools;
+
+/// What the system refused is an `OSError`, or what Python makes of it with its number and the file; everything else is
+/// a `ValueError` with the library's words.
 pub(crate) fn to_python(error: Error) -> PyErr {
     let text = error.to_string();
     match error {
-        Error::Io { path, action: "open" | "read", .. } if !path.exists() => {
-            PyFileNotFoundError::new_err(text)
+        Error::Io { path, action, message, code: Some(code) } => {
+            let said = message.strip_suffix(&format!(" (os error {code})")).unwrap_or(&message);
+            PyOSError::new_err((code, format!("cannot {action}: {said}"), path.into_os_string()))
         }
         Error::Io { .. } => PyOSError::new_err(text),
+        Error::NoMemory { .. } => PyMemoryError::new_err(text),
         _ => PyValueError::new_err(text),
     }
 }
 
-/// Works without the interpreter. A panic, which would be our bug, becomes a `RuntimeError` rather than the
+/// Works without the interpreter, on threads of this process. A panic, which would be our bug, becomes a `RuntimeError` rather than the
 /// `PanicException` that slips through every `except Exception`.
 pub(crate) fn detached<T: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> matmix::Result<T> + Send,
 ) -> PyResult<T> {
-    py.detach(|| catch_unwind(AssertUnwindSafe(work))).or_runtime_error()
+    py.detach(|| catch_unwind(AssertUnwindSafe(|| pools::with_threads(work)))).or_runtime_error()
 }
 
 /// What is left of a computation that may have panicked.

@@ -10,6 +10,7 @@ mod elsewhere;
 mod errors;
 mod low_rank;
 mod mixture;
+mod pools;
 mod progress;
 mod recognize;
 
@@ -37,6 +38,7 @@ mod _matmix {
 
     #[pymodule_init]
     fn init(m: &Bound<'_, PyModule>) -> PyResult<()> {
+        super::pools::begin();
         m.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

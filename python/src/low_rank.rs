@@ -12,6 +12,7 @@ use crate::arrays::{Elements, Held, Numbers, array, matrix, sides};
 use crate::data::file;
 use crate::errors::{detached, to_python};
 use crate::mixture::preset_rank;
+use crate::pools;
 
 /// A fitted low-rank model.
 #[pyclass(frozen, module = "matmix._matmix")]
@@ -38,7 +39,7 @@ pub(crate) fn fit_low_rank(
 ) -> PyResult<(LowRankModel, Vec<f64>, &'static str)> {
     let engine = x.engine(&shape, preset, weights.as_ref())?;
     let rank = preset_rank(preset, &shape, rank)?;
-    let options = LowRankOptions { rank, centred, max_iter, tol, threads };
+    let options = LowRankOptions { rank, centred, max_iter, tol, threads: pools::threads(threads) };
     let fit = x.fitted(detached(py, || matmix::fit_low_rank_on(&*engine, &options)))?;
     Ok((LowRankModel { model: fit.model }, fit.reconstruction_error, fit.stop.name()))
 }

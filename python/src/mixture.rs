@@ -345,8 +345,7 @@ impl MixtureModel {
         seed: u64,
         noise: bool,
     ) -> PyResult<(Array<'py>, Bound<'py, PyArray1<i64>>)> {
-        let draw = || if noise { self.model.sample(n, seed) } else { self.model.sample_noiseless(n, seed) };
-        let drawn = detached(py, || Ok(draw()))?;
+        let drawn = detached(py, || self.model.try_sample(n, seed, noise))?;
         let samples = array(py, drawn.samples, &sides(&[n], self.model.shape()))?;
         Ok((samples, indices(py, drawn.components)))
     }

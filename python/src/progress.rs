@@ -11,6 +11,7 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyStopIteration};
 use pyo3::prelude::*;
 
 use crate::errors::OrPanic;
+use crate::pools;
 
 /// How long Ctrl-C may go unnoticed.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -61,6 +62,7 @@ pub(crate) fn fit_listening(
     callback: Option<&Bound<'_, PyAny>>,
     abandon: &dyn Fn() -> PyResult<()>,
 ) -> PyResult<(Fit, bool)> {
+    let options = &FitOptions { threads: pools::threads(options.threads), ..options.clone() };
     let stop = AtomicBool::new(false);
     let (report, mut reports) = mpsc::channel::<Progress>();
     let (answer, answers) = mpsc::channel::<()>();

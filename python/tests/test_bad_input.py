@@ -1,6 +1,8 @@
 """Bad input is a ValueError or a TypeError in the library's words; no panic reaches Python."""
 
+import errno
 import itertools
+import os
 
 import matmix
 import numpy as np
@@ -30,7 +32,13 @@ def spoiled(value):
         (np.array([[1 + 2j, None]], dtype=object), ValueError, "Complex data not supported"),
         (np.array([[{}, 1]], dtype=object), TypeError, "must be a string or a real number"),
         ([[1.0, 2.0], [3.0]], ValueError, "not an array of numbers of one shape"),
-        (np.array([["a", "b"]]), ValueError, "could not convert string to float"),
+        (np.array([["a", "b"]]), ValueError, "X is an array of strings"),
+        (np.array([["1.5", "2"], ["3", "4"]]), ValueError, "X is an array of strings"),
+        (np.array([[b"1.5", b"2"], [b"3", b"4"]]), ValueError, "X is an array of strings"),
+        ([["1.5", "2"], ["3", "4"]], ValueError, "X is an array of strings"),
+        (np.array([[1.5, "2"], [3, 4]], dtype=object), ValueError, r"X holds the string '2' at \[0, 1\]"),
+        (np.array([[1.5, None], [3, 4]], dtype=object), ValueError, "missing cells are not supported yet"),
+        (np.ma.masked_greater(X, 1), ValueError, "missing cells are not supported yet"),
         (np.zeros((3, 2), "datetime64[s]"), TypeError, "datetime64"),
         (scipy.sparse.eye(4).tocsr(), TypeError, "Sparse data was passed"),
         (1e300 * X, ValueError, "too large to be squared"),
@@ -79,6 +87,17 @@ def test_options(options, error, words):
         matmix.Mixture(**options).fit(X)
 
 
+def test_masked_arrays_without_a_mask_in_use_are_arrays():
+    plain = matmix.LowRank().fit(X).transform(X)
+    np.testing.assert_array_equal(matmix.LowRank().fit(np.ma.array(X)).transform(X), plain)
+    with pytest.raises(ValueError, match="missing cells are not supported yet"):
+        matmix.LowRank().fit(matmix.Parts([X, np.ma.masked_greater(X, 1)]))
+    with pytest.raises(ValueError, match="missing cells are not supported yet"):
+        matmix.LowRank().fit(X).transform(np.ma.masked_greater(X, 1))
+    with pytest.raises(ValueError, match="missing cells are not supported yet"):
+        matmix.LowRank().fit(X, sample_weight=np.ma.masked_less(np.arange(20.0), 3))
+
+
 def test_equal_samples_too_large_to_be_squared():
     with pytest.raises(ValueError, match="sample 0 is too large to be squared"):
         matmix.Mixture().fit(np.full((5, 3), 1e160))
@@ -116,8 +135,9 @@ def test_other_shapes_later():
         model.get_covariance(5)
     with pytest.raises(ValueError, match="n_samples"):
         model.sample(0)
-    with pytest.raises((ValueError, MemoryError)):
-        model.sample(2**62)
+    for many in (2**62, 2**63 - 1, 10**14):
+        with pytest.raises(MemoryError, match=f"{many} samples of 5×4 take .* memory"):
+            model.sample(many)
     with pytest.raises(ValueError, match="rule"):
         model.reconstruct(X, rule="best")
     with pytest.raises(ValueError, match="sample 0 holds NaN"):
@@ -161,10 +181,17 @@ def test_files(tmp_path):
     broken.write_bytes(b"not a model")
     with pytest.raises(ValueError, match="not a readable model file"):
         matmix.load(broken)
-    with pytest.raises(OSError, match="cannot write"):
-        matmix.LowRank().fit(X).save(tmp_path / "no" / "folder" / "model")
-    with pytest.raises(FileNotFoundError):
+    for path in (tmp_path / "no" / "folder" / "model", "nodir/x"):
+        for model in (matmix.LowRank(), matmix.Mixture()):
+            with pytest.raises(FileNotFoundError, match="cannot write: No such file or directory") as raised:
+                model.fit(X).save(path)
+            assert (raised.value.errno, raised.value.filename) == (errno.ENOENT, os.fspath(path))
+            assert ".matmix-" not in str(raised.value)
+    with pytest.raises(FileNotFoundError) as raised:
         matmix.datasets.open(tmp_path / "nothing.npy")
+    assert raised.value.errno == errno.ENOENT
+    with pytest.raises(OSError, match="it is a folder"):
+        matmix.LowRank().fit(X).save(tmp_path)
     with pytest.raises(ValueError, match="no such embedded data"):
         matmix.datasets.open("demo:cats")
     with pytest.raises(ValueError, match="without a step"):

@@ -4,8 +4,10 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import matmix
 import numpy as np
 import pytest
 
@@ -35,12 +37,12 @@ def folder(digits, tmp_path_factory):
     return folder
 
 
-def shell(*arguments, path=None):
+def shell(*arguments, path=None, cwd=None):
     """The program, with the Python of these tests on its path."""
     here = str(Path(sys.executable).parent)
     environment = {**os.environ, "PATH": os.pathsep.join([here, os.environ["PATH"]]) if path is None else path}
     command = [os.environ["MATMIX_BIN"], "fit", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, cwd=cwd)
 
 
 def test_the_shell_fits_on_a_cluster(address, folder, tmp_path):
@@ -54,6 +56,37 @@ def test_the_shell_fits_on_a_cluster(address, folder, tmp_path):
     alone = shell(pattern, "--scale", "1/255", "-o", tmp_path / "alone.mm", *OPTIONS)
     assert alone.returncode == 0, alone.stderr
     assert (tmp_path / "m.mm").read_bytes() == (tmp_path / "alone.mm").read_bytes()
+
+
+def test_what_lies_beside_the_data_is_not_imported(address, folder, tmp_path):
+    for module in ("json", "dask", "numpy", "distributed", "matmix", "warnings"):
+        (tmp_path / f"{module}.py").write_text(
+            f"open({str(tmp_path / 'was-run')!r}, 'w')\nraise SystemExit('{module}')\n"
+        )
+    done = shell("--dask", address, folder / "*.npy", "-o", "m.mm", *OPTIONS, cwd=tmp_path)
+    assert done.returncode == 0 and (tmp_path / "m.mm").exists(), done.stderr
+    assert not (tmp_path / "was-run").exists()
+
+
+def test_a_signal_stops_the_fit_and_keeps_the_model(address, folder, tmp_path):
+    state = tmp_path / "state.mm"
+    here = str(Path(sys.executable).parent)
+    kept = ["--checkpoint", state, "--checkpoint-every", "1", "--max-iter", "100000", "--tol", "0", "-k", "2"]
+    command = ["--dask", address, folder / "*.npy", "-o", tmp_path / "m.mm", *kept]
+    fit = subprocess.Popen(
+        ["env", "--default-signal=TERM,INT", os.environ["MATMIX_BIN"], "fit", *map(str, command)],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PATH": os.pathsep.join([here, os.environ["PATH"]])},
+    )
+    while not state.exists():
+        assert fit.poll() is None, fit.stderr.read()
+        time.sleep(0.05)
+    fit.terminate()
+    said = fit.communicate(timeout=60)[1]
+    assert fit.returncode == 143, said
+    assert "stopped by SIGTERM, the best model so far is kept" in said
+    assert matmix.load(tmp_path / "m.mm").n_iter_ > 0
 
 
 def test_low_rank_and_other_types_of_elements(address, digits, tmp_path):

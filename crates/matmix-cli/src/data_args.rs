@@ -2,13 +2,16 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use matmix::data::{DataSet, OpenOptions, parse_memory, parse_range, parse_resize, parse_scale, parse_shape};
+use matmix::data::{
+    DataSet, OpenOptions, files_of, parse_memory, parse_range, parse_resize, parse_scale, parse_shape,
+};
 use matmix::error::sides;
-use matmix::{Error, Meter, Model, ModelFile, Samples};
+use matmix::{Error, Model, ModelFile, Samples};
 
 use crate::error::hinted;
+use crate::interrupt;
+use crate::numbers::whole;
 
 /// A list of sides as one argument: `28x28`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +40,7 @@ fn resize(text: &str) -> Result<(usize, usize), String> {
 }
 
 /// An amount of memory, such as 2GB.
-fn memory(text: &str) -> Result<u64, String> {
+pub(crate) fn memory(text: &str) -> Result<u64, String> {
     parse_memory(text).map_err(|_| {
         "it must be a number of bytes with or without a unit, such as 2GB, 512MiB or 1000000".into()
     })
@@ -69,7 +72,7 @@ pub(crate) struct Reading {
     #[arg(long, value_name = "LABEL")]
     exclude: Vec<String>,
     /// Keep only the first N samples.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N")]
     limit: Option<usize>,
     /// How much memory a pass over the data may take; a larger set of files is read piece by piece.
     #[arg(long, value_parser = memory, value_name = "2GB")]
@@ -96,8 +99,8 @@ impl Reading {
             memory_budget: self.memory,
         };
         let mut data = matmix::data::open(spec, &options)?;
-        // For the bar that shows how far a pass has come.
-        data.samples = data.samples.with_meter(Arc::new(Meter::new()));
+        // For the bar that shows how far a pass has come, and for whoever wants it to end.
+        data.samples = data.samples.with_meter(interrupt::meter());
         Ok(data)
     }
 
@@ -142,6 +145,11 @@ impl DataOptions {
         ]
         .into_iter()
         .find_map(|(option, given)| given.then_some(option))
+    }
+
+    /// All files that are read.
+    pub(crate) fn inputs(&self, spec: &str) -> Vec<PathBuf> {
+        files_of(spec).into_iter().chain(self.labels.clone()).collect()
     }
 
     pub(crate) fn open(&self, spec: &str) -> anyhow::Result<DataSet> {

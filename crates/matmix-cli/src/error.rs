@@ -1,9 +1,12 @@
 //! What a person reads when something is wrong: one message, one hint, exit code 2.
 
 use std::io::IsTerminal;
-use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use matmix::Error;
+
+use crate::interrupt;
+use crate::visible::visible;
 
 /// An error of the program's own, with what to do about it.
 #[derive(Debug)]
@@ -25,12 +28,24 @@ pub(crate) fn hinted(message: impl Into<String>, hint: impl Into<String>) -> any
     anyhow::Error::new(Hinted { message: message.into(), hint: hint.into() })
 }
 
+/// What the user is doing, as far as hints depend on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Doing {
+    /// Looking at a file: to advise it would lead nowhere.
+    Info,
+    Anything,
+}
+
 /// Prints the error and its hint; the exit code of the program.
-pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
+pub(crate) fn report(error: &anyhow::Error, doing: Doing) -> u8 {
     // A reader that went away (`matmix assign … | head`) is not an error of ours.
     let closed = |e: &std::io::Error| e.kind() == std::io::ErrorKind::BrokenPipe;
     if error.downcast_ref::<std::io::Error>().is_some_and(closed) {
-        return ExitCode::SUCCESS;
+        return 0;
+    }
+    if let (Some(Error::Stopped), Some(signal)) = (error.downcast_ref::<Error>(), interrupt::by()) {
+        crate::output::stderr(&interrupt::words(signal));
+        return signal.exit_code();
     }
     let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
     let paint = |word: &str, code: &str| match colour {
@@ -38,39 +53,63 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
         false => word.to_string(),
     };
     let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
-    let mut text = format!("{} {}\n", paint("error:", "1;31"), causes.join(": "));
-    if let Some(hint) = hint(error) {
-        text.push_str(&format!("{} {hint}\n", paint("hint:", "1;36")));
+    let mut text = format!("{} {}\n", paint("error:", "1;31"), visible(&causes.join(": ")));
+    if let Some(hint) = hint(error, doing) {
+        text.push_str(&format!("{} {}\n", paint("hint:", "1;36"), visible(&hint)));
     }
     crate::output::stderr(&text);
-    ExitCode::from(2)
+    2
 }
 
-fn hint(error: &anyhow::Error) -> Option<String> {
+/// Prints what is wrong with the arguments, or the help that was asked for; the exit code of the program.
+pub(crate) fn report_arguments(error: &clap::Error) -> u8 {
+    if error.kind() == ErrorKind::UnknownArgument
+        && let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg)
+        && std::path::Path::new(argument).exists()
+    {
+        let message = format!("{argument}: one argument too many; all samples are one argument");
+        let hint = "put a pattern in quotes ('parts/*.npy'), or list files with commas (a.npy,b.npy)";
+        return report(&hinted(message, hint), Doing::Anything);
+    }
+    // A reader of the help that went away is not an error of ours, either.
+    let steers = |argument: std::ffi::OsString| argument.to_string_lossy().contains(char::is_control);
+    if error.use_stderr() && std::env::args_os().any(steers) {
+        crate::output::stderr(&visible(&error.render().to_string()));
+    } else {
+        let _ = error.print();
+    }
+    error.exit_code() as u8
+}
+
+/// Whether that is how the system says that there is no room for a file.
+fn is_full(code: i32) -> bool {
+    use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(std::io::Error::from_raw_os_error(code).kind(), FileTooLarge | QuotaExceeded | StorageFull)
+}
+
+const LABELS: &str = "--labels takes one label per sample: text lines, .npy or IDX";
+const DATA: &str = "DATA is a .npy, .npz, IDX or .mat file, a folder of images, or demo:mnist";
+
+fn hint(error: &anyhow::Error, doing: Doing) -> Option<String> {
     if let Some(hinted) = error.downcast_ref::<Hinted>() {
         return Some(hinted.hint.clone());
     }
-    let error = error.downcast_ref::<Error>()?;
-    let hint = match error {
+    let hint = match error.downcast_ref::<Error>()? {
+        Error::Io { code: Some(code), .. } if is_full(*code) => "make room there, or give another -o",
         Error::Io { action: "write" | "make", .. } => {
             "the folder of an output must exist and be writable; give another -o"
         }
-        Error::Io { .. } => {
-            "check the name; DATA is a .npy, .npz, IDX or .mat file, a folder of images, or demo:mnist"
-        }
+        Error::Io { .. } => return Some(format!("check the name; {DATA}")),
         Error::Format { format: "model file", .. } => {
             "`matmix fit DATA -k 10 -r 4x4 -o MODEL` makes a model file"
         }
         Error::Format { format: "checkpoint", .. } => {
-            "without --resume the fit begins anew and replaces the file"
+            "without --resume the fit begins anew; a file that holds something else is only replaced with --force"
         }
-        Error::Format { format: "label file", .. } => {
-            "--labels takes one label per sample: text lines, .npy or IDX"
-        }
+        Error::Format { format: "label file", .. }
+        | Error::LabelCount { .. }
+        | Error::Count { what: "labels", .. } => LABELS,
         Error::Format { .. } => "the file may be incomplete or of another kind; copy or download it again",
-        Error::ShapeMismatch { .. } => {
-            "`matmix info MODEL` says what a model is for; --shape and --resize change the shape of the data"
-        }
         Error::Rank { .. } | Error::RankCount { .. } => {
             "-r takes one rank per mode, each no larger than that side of the samples: -r 4x4"
         }
@@ -78,20 +117,20 @@ fn hint(error: &anyhow::Error) -> Option<String> {
         Error::Option { option: "components", .. } => "-k is the number of components: -k 10",
         Error::Option { option: "start", .. } => "--init FILE, -k and -r must describe the same model",
         Error::Option { .. } => "`matmix help COMMAND` lists the options and what they take",
-        Error::Order { .. } => {
-            "--shape gives samples another shape; `matmix info DATA` says what they are now"
-        }
         Error::NotFinite { .. } => "leave such samples out with --take, or repair the data",
         Error::Memory { .. } => {
             "--memory is what a pass may take; fewer --threads and components need less of it"
         }
+        Error::NoMemory { .. } => "draw fewer samples with -n; another --seed draws others",
         Error::Overflow { .. } => "--scale multiplies every value",
-        Error::Count { what: "labels", .. } => "--labels takes one label per sample: text lines, .npy or IDX",
-        Error::Data { problem, .. } if problem.contains("labels for") => {
-            "--labels takes one label per sample: text lines, .npy or IDX"
+        Error::UnknownDemo { .. } => "demo:mnist holds 1000 digits of 28×28",
+        _ if doing == Doing::Info => DATA,
+        Error::ShapeMismatch { .. } => {
+            "`matmix info MODEL` says what a model is for; --shape and --resize change the shape of the data"
         }
-        Error::Data { problem, .. } if problem.contains("--") => "`matmix info DATA` says what was found",
-        Error::Data { name, .. } if name.starts_with("demo:") => "demo:mnist holds 1000 digits of 28×28",
+        Error::Order { .. } => {
+            "--shape gives samples another shape; `matmix info DATA` says what they are now"
+        }
         _ => "`matmix info DATA` says what is read; --shape, --resize, --take and --labels change it",
     };
     Some(hint.into())

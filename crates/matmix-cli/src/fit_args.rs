@@ -4,6 +4,7 @@ use clap::ValueEnum;
 use matmix::{Algorithm, FitOptions, Precision, Preset, StopRule};
 
 use crate::data_args::{Sides, rank};
+use crate::numbers::{real, whole};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AlgorithmArg {
@@ -58,17 +59,17 @@ pub(crate) fn preset() -> impl clap::builder::TypedValueParser<Value = Preset> {
 #[command(next_help_heading = "Fit")]
 pub(crate) struct Fitting {
     /// K: the number of components of a mixture.
-    #[arg(long, short = 'k', value_name = "K", default_value_t = 1)]
+    #[arg(long, short = 'k', value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "K", default_value_t = 1)]
     components: usize,
     /// The shape of the cores: one rank per mode, or one for all; 4 per mode if not given. Models that flatten the
     /// samples get as many factors as such a core has entries.
     #[arg(long, short, value_parser = rank, value_name = "4x4")]
     rank: Option<Sides>,
     /// The largest number of iterations.
-    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N", default_value_t = 100)]
     max_iter: usize,
     /// How small a change stops the fit; 0 runs all iterations.
-    #[arg(long, value_name = "TOL", default_value = "1e-6")]
+    #[arg(long, value_parser = real, allow_negative_numbers = true, value_name = "TOL", default_value = "1e-6")]
     tol: f64,
     /// The change of what.
     #[arg(long, value_enum, default_value = "likelihood")]
@@ -77,10 +78,10 @@ pub(crate) struct Fitting {
     #[arg(long)]
     no_acceleration: bool,
     /// Begin so many times and keep the fit with the largest log-likelihood.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N", default_value_t = 1)]
     n_init: usize,
     /// The seed of everything random.
-    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    #[arg(long, value_parser = whole::<u64>, allow_negative_numbers = true, value_name = "SEED", default_value_t = 0)]
     seed: u64,
     /// The precision in which samples are contracted.
     #[arg(long, value_enum, default_value = "auto")]

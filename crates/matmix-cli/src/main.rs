@@ -4,12 +4,18 @@ mod commands;
 mod data_args;
 mod error;
 mod fit_args;
+mod interrupt;
+mod kind;
+mod numbers;
 mod output;
 mod paper;
 mod progress;
 mod table;
+mod visible;
 
 use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::error::{Doing, hinted};
 
 /// Mixtures of bilateral probabilistic PCA for samples that are matrices or tensors.
 ///
@@ -17,6 +23,10 @@ use clap::{CommandFactory, Parser, Subcommand};
 /// file.mat:variable), a folder of images, or demo:mnist: 1000 embedded digits to try things on.
 #[derive(Debug, Parser)]
 #[command(name = "matmix", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(after_help = "\
+Examples:
+  matmix fit demo:mnist -k 10 -r 4x4 --scale 1/255 -o digits.mm
+  matmix report digits.mm demo:mnist -o report.html")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -26,7 +36,7 @@ struct Cli {
     quiet: bool,
 
     /// How many threads to use; all cores if not given. The results do not depend on it.
-    #[arg(long, global = true, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1024))]
+    #[arg(long, global = true, value_name = "N", value_parser = numbers::threads, allow_negative_numbers = true)]
     threads: Option<usize>,
 }
 
@@ -46,18 +56,34 @@ enum Command {
     Demo(commands::demo::Demo),
     Paper(paper::Paper),
     /// Print the completions of a shell, to be sourced by it.
+    #[command(
+        after_help = "Examples:\n  matmix completions bash > ~/.local/share/bash-completion/completions/matmix"
+    )]
     Completions {
         /// Which shell.
         shell: clap_complete::Shell,
     },
+    /// Print the manual page of the program, or of one of its commands.
+    #[command(
+        after_help = "Examples:\n  matmix man | man -l -\n  matmix man fit > ~/.local/share/man/man1/matmix-fit.1"
+    )]
+    Man {
+        /// Which command.
+        command: Option<String>,
+    },
 }
 
 fn main() -> std::process::ExitCode {
-    let cli = Cli::parse();
-    match run(cli) {
-        Ok(()) => std::process::ExitCode::SUCCESS,
-        Err(error) => error::report(&error),
-    }
+    interrupt::watch();
+    let code = match Cli::try_parse() {
+        Err(error) => error::report_arguments(&error),
+        Ok(cli) => {
+            let doing = if matches!(cli.command, Command::Info(_)) { Doing::Info } else { Doing::Anything };
+            run(cli).map_or_else(|error| error::report(&error, doing), |()| 0)
+        }
+    };
+    // A fit that was stopped has kept its model, and has still been stopped.
+    interrupt::by().map_or(code, |signal| signal.exit_code()).into()
 }
 
 fn run(cli: Cli) -> anyhow::Result<()> {
@@ -84,7 +110,25 @@ fn run(cli: Cli) -> anyhow::Result<()> {
             clap_complete::generate(shell, &mut Cli::command(), "matmix", &mut script);
             output::bytes(&script)
         }
+        Command::Man { command } => man(command.as_deref()),
     }
+}
+
+/// One page, as roff.
+fn man(command: Option<&str>) -> anyhow::Result<()> {
+    let mut all = Cli::command();
+    all.build();
+    let page = match command {
+        None => all,
+        Some(name) => all.find_subcommand(name).cloned().ok_or_else(|| {
+            let names: Vec<&str> = all.get_subcommands().map(clap::Command::get_name).collect();
+            let message = format!("there is no command `{name}`");
+            hinted(message, format!("the commands are {}", names.join(", ")))
+        })?,
+    };
+    let mut roff = Vec::new();
+    clap_mangen::Man::new(page).render(&mut roff)?;
+    output::bytes(&roff)
 }
 
 #[cfg(test)]
@@ -94,5 +138,37 @@ mod tests {
     #[test]
     fn the_arguments_contradict_each_other_nowhere() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_an_example_that_it_understands() {
+        let mut all = Cli::command();
+        all.build();
+        let commands = all.get_subcommands().filter(|c| c.get_name() != "help");
+        for command in std::iter::once(&all).chain(commands) {
+            let name = command.get_name();
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let lines: Vec<&str> = help.lines().filter(|line| line.starts_with("  matmix ")).collect();
+            assert!(!lines.is_empty(), "{name}");
+            for line in lines {
+                Cli::try_parse_from(shell_words(line)).unwrap_or_else(|error| panic!("{line}: {error}"));
+            }
+        }
+    }
+
+    /// Words with or without single quotes, up to a redirection.
+    fn shell_words(line: &str) -> Vec<String> {
+        let mut words = vec![String::new()];
+        let mut quoted = false;
+        for c in line.trim().chars() {
+            match c {
+                '\'' => quoted = !quoted,
+                '>' | '|' if !quoted => break,
+                ' ' if !quoted => words.push(String::new()),
+                c => words.last_mut().unwrap().push(c),
+            }
+        }
+        words.retain(|word| !word.is_empty());
+        words
     }
 }

@@ -1,14 +1,18 @@
 //! Where words and numbers go: people read stderr, programs read stdout, files appear whole.
 
-use std::io::Write;
-use std::path::Path;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use matmix::data::atomic;
 
 use crate::error::hinted;
+use crate::kind::Kind;
+use crate::visible::{visible, visible_json};
 
 /// The result of a command, on stdout.
 pub(crate) fn result(text: &str) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes())?;
+    let mut out = io::stdout().lock();
+    out.write_all(visible(text).as_bytes())?;
     if !text.ends_with('\n') {
         out.write_all(b"\n")?;
     }
@@ -17,57 +21,194 @@ pub(crate) fn result(text: &str) -> anyhow::Result<()> {
 
 /// Bytes on stdout.
 pub(crate) fn bytes(bytes: &[u8]) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
+    let mut out = io::stdout().lock();
     out.write_all(bytes)?;
     Ok(out.flush()?)
 }
 
 /// One JSON object on stdout.
 pub(crate) fn json(value: &serde_json::Value) -> anyhow::Result<()> {
-    result(&serde_json::to_string_pretty(value)?)
+    bytes(json_text(value)?.as_bytes())
 }
 
-/// Words for people.
+/// A JSON object on lines of its own.
+pub(crate) fn json_text(value: &serde_json::Value) -> anyhow::Result<String> {
+    Ok(visible_json(&serde_json::to_string_pretty(value)?) + "\n")
+}
+
+/// Words for people; whatever a terminal would obey is ours.
 pub(crate) fn stderr(text: &str) {
     // Nobody to talk to is no reason to fail.
-    let _ = std::io::stderr().write_all(text.as_bytes());
+    let _ = io::stderr().write_all(text.as_bytes());
 }
 
 /// A line for people, unless they want quiet.
 pub(crate) fn say(quiet: bool, line: &str) {
     if !quiet {
-        stderr(&format!("{line}\n"));
+        stderr(&format!("{}\n", visible(line)));
     }
 }
 
-/// Text in a file, or on stdout if there is none.
-pub(crate) fn text(path: Option<&Path>, text: &str) -> anyhow::Result<()> {
-    match path {
-        Some(path) => Ok(matmix::data::atomic::write_file(path, |out| out.write_all(text.as_bytes()))?),
-        None => result(text),
+/// Text in a file.
+pub(crate) fn text(path: &Path, text: &str) -> anyhow::Result<()> {
+    Ok(atomic::write_file(path, |out| out.write_all(text.as_bytes()))?)
+}
+
+/// What may be replaced.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct Overwrite {
+    /// Replace a file even if it holds something else than what is written, or is the data itself.
+    #[arg(long)]
+    force: bool,
+}
+
+impl Overwrite {
+    /// Refuses to let a file of `kind` take the place of another kind, or of one of the inputs.
+    pub(crate) fn allows(&self, path: &Path, kind: Kind, inputs: &[PathBuf]) -> anyhow::Result<()> {
+        if self.force || !path.is_file() {
+            return Ok(());
+        }
+        let refuse = |why: String| {
+            let message = format!("{}: {why}", path.display());
+            Err(hinted(message, "give another name, or --force to replace it nevertheless"))
+        };
+        if inputs.iter().any(|input| is_part_of(path, input)) {
+            return refuse("it belongs to the data that is read, and would be replaced".into());
+        }
+        match Kind::of(path) {
+            Ok(Some(found)) if found != kind => {
+                refuse(format!("it holds {}, and would be replaced by {}", found.name(), kind.name()))
+            }
+            Err(e) => refuse(format!("what it holds cannot be read ({e}), and it would be replaced")),
+            Ok(_) => Ok(()),
+        }
+    }
+
+    /// Refuses to fill the folder that is read with other pictures.
+    pub(crate) fn allows_folder(&self, path: &Path, inputs: &[PathBuf]) -> anyhow::Result<()> {
+        let is_input = |input: &PathBuf| is_same(path, input);
+        if self.force || !inputs.iter().any(is_input) {
+            return Ok(());
+        }
+        let message = format!(
+            "{}: it is the data that is read, and would be filled with other pictures",
+            path.display()
+        );
+        Err(hinted(message, "give another folder, or --force to write there nevertheless"))
     }
 }
 
-/// Whether `path` can be written, asked before hours of work and not after them.
-pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
-    let refuse = |why: String| {
-        let message = format!("{}: cannot write: {why}", path.display());
-        Err(hinted(message, "the folder of an output must exist and be writable; give another -o"))
+/// Whether both names stand for the same file.
+fn is_same(a: &Path, b: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let place = |path: &Path| path.metadata().ok().map(|found| (found.dev(), found.ino()));
+        place(a).is_some() && place(a) == place(b)
+    }
+    #[cfg(not(unix))]
+    {
+        let place = |path: &Path| path.canonicalize().ok();
+        place(a).is_some() && place(a) == place(b)
+    }
+}
+
+/// Whether a file is an input, or lies in the folder that is one.
+fn is_part_of(path: &Path, input: &Path) -> bool {
+    let inside = || match (path.canonicalize(), input.canonicalize()) {
+        (Ok(path), Ok(input)) => path.starts_with(input),
+        _ => false,
     };
-    if path.is_dir() {
-        return refuse("it is a folder".into());
+    is_same(path, input) || input.is_dir() && inside()
+}
+
+/// Where the one output of a command goes, looked at before hours of work and not after them.
+#[derive(Debug)]
+pub(crate) struct Target {
+    /// Stdout if there is none.
+    path: Option<PathBuf>,
+    kind: Kind,
+}
+
+impl Target {
+    /// `path`, or stdout for `-`.
+    pub(crate) fn new(
+        path: &Path,
+        kind: Kind,
+        inputs: &[PathBuf],
+        overwrite: &Overwrite,
+    ) -> anyhow::Result<Self> {
+        if path == Path::new("-") {
+            if !kind.is_text() && io::stdout().is_terminal() {
+                let message = format!("-o -: {} is nothing for a terminal", kind.name());
+                return Err(hinted(message, "pass it on with | or >, or name a file with -o"));
+            }
+            return Ok(Self { path: None, kind });
+        }
+        check(path)?;
+        overwrite.allows(path, kind, inputs)?;
+        Ok(Self { path: Some(path.to_owned()), kind })
     }
+
+    /// What was asked for, or stdout if nothing was.
+    pub(crate) fn or_stdout(
+        path: Option<&Path>,
+        kind: Kind,
+        inputs: &[PathBuf],
+        overwrite: &Overwrite,
+    ) -> anyhow::Result<Self> {
+        Self::new(path.unwrap_or(Path::new("-")), kind, inputs, overwrite)
+    }
+
+    /// Whether it is stdout, where nothing else may be said then.
+    pub(crate) fn is_stdout(&self) -> bool {
+        self.path.is_none()
+    }
+
+    /// Writes all of it, or nothing if it is a file.
+    pub(crate) fn write(&self, write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>) -> anyhow::Result<()> {
+        let Some(path) = &self.path else {
+            let mut out = io::BufWriter::new(io::stdout());
+            write(&mut out)?;
+            return Ok(out.flush()?);
+        };
+        Ok(atomic::write_file(path, write)?)
+    }
+
+    /// Writes text; on a terminal, nothing in it is obeyed.
+    pub(crate) fn write_text(&self, text: &str) -> anyhow::Result<()> {
+        if self.is_stdout() && io::stdout().is_terminal() {
+            return result(text);
+        }
+        self.write(|out| out.write_all(text.as_bytes()))
+    }
+
+    /// Writes an array of doubles.
+    pub(crate) fn write_array(&self, axes: &[usize], elements: &[f64]) -> anyhow::Result<()> {
+        debug_assert_eq!(self.kind, Kind::Array);
+        self.write(|out| matmix::data::npy::write_to(out, axes, |put| put(elements)))
+    }
+
+    /// Says what was written, with more words about it.
+    pub(crate) fn say_wrote(&self, quiet: bool, before: &str, after: &str) {
+        match &self.path {
+            Some(path) => say(quiet, &format!("{before}wrote {}{after}", path.display())),
+            None => say(quiet, &format!("{before}wrote to stdout{after}")),
+        }
+    }
+}
+
+/// Whether `path` can be written.
+pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
     if !folder.is_dir() {
-        return refuse(format!("there is no folder {}", folder.display()));
+        let message = format!("{}: cannot write: there is no folder {}", path.display(), folder.display());
+        return Err(hinted(message, "the folder of an output must exist and be writable; give another -o"));
     }
-    match tempfile::Builder::new().prefix(".matmix-").tempfile_in(folder) {
-        Ok(_) => Ok(()),
-        Err(e) => refuse(e.to_string()),
-    }
+    Ok(atomic::check(path)?)
 }
 
 /// Makes a folder for several outputs if it is not there.

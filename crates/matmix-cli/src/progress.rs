@@ -1,7 +1,6 @@
 //! Bars on stderr for whatever takes longer than a moment. Not a terminal, or `--quiet`: no bars.
 
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -11,6 +10,7 @@ use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use matmix::data::Reading;
 use matmix::{Meter, Progress, Samples};
 
+use crate::interrupt;
 use crate::table::count;
 
 /// A pass that is over sooner is not worth a word.
@@ -138,19 +138,19 @@ pub(crate) fn steps(quiet: bool, len: usize) -> ProgressBar {
 pub(crate) struct FitLine {
     bar: ProgressBar,
     words: Words,
-    interrupted: Interrupted,
 }
 
 impl FitLine {
-    pub(crate) fn new(quiet: bool, interrupted: Interrupted, samples: &Samples<'_>) -> Self {
+    pub(crate) fn new(quiet: bool, samples: &Samples<'_>) -> Self {
         let bar = bar(quiet, 1, "{bar:20} {msg}");
         let words = Words::new(&bar, samples);
         words.say("starting".into());
-        Self { bar, words, interrupted }
+        Self { bar, words }
     }
 
-    /// Shows one iteration; breaks after Ctrl-C.
+    /// Shows one iteration; breaks after a signal. From the first one on there is a model to keep.
     pub(crate) fn show(&mut self, p: &Progress<'_>) -> ControlFlow<()> {
+        interrupt::keep();
         self.bar.set_length((p.n_init * p.max_iter).max(1) as u64);
         let start =
             if p.n_init > 1 { format!("start {}/{}, ", p.restart + 1, p.n_init) } else { String::new() };
@@ -165,35 +165,12 @@ impl FitLine {
             "{start}iteration {}/{}, log-likelihood {:.4}, error {:.4}{left}",
             p.iteration, p.max_iter, p.log_likelihood, p.reconstruction_error
         ));
-        if self.interrupted.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if interrupt::by().is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     pub(crate) fn clear(&mut self) {
         self.words.end();
         self.bar.finish_and_clear();
-    }
-}
-
-/// Whether somebody pressed Ctrl-C.
-#[derive(Debug, Clone)]
-pub(crate) struct Interrupted(Arc<AtomicBool>);
-
-impl Interrupted {
-    /// From now on the first Ctrl-C only sets the flag, the second one ends the program.
-    pub(crate) fn watch() -> Self {
-        let flag = Arc::new(AtomicBool::new(false));
-        let seen = flag.clone();
-        // Without a handler Ctrl-C ends the program at once: no reason not to fit.
-        let _ = ctrlc::set_handler(move || {
-            if seen.swap(true, Ordering::SeqCst) {
-                std::process::exit(130);
-            }
-        });
-        Self(flag)
-    }
-
-    pub(crate) fn is_set(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
     }
 }
 

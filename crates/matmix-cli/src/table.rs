@@ -1,5 +1,7 @@
 //! Small tables: on the screen, as Markdown, as CSV.
 
+use crate::visible::visible_line;
+
 /// A table of text. Columns of numbers are set flush right.
 #[derive(Debug, Clone)]
 pub(crate) struct Table {
@@ -27,9 +29,10 @@ impl Table {
 
     /// All lines, every column at least so wide.
     fn lines(&self, least: usize) -> Vec<Vec<String>> {
-        let all = || std::iter::once(&self.head).chain(&self.rows);
+        let seen = |row: &Vec<String>| row.iter().map(|cell| visible_line(cell)).collect::<Vec<_>>();
+        let all: Vec<Vec<String>> = std::iter::once(&self.head).chain(&self.rows).map(seen).collect();
         let columns = self.head.len();
-        let width = |j: usize| all().map(|row| row[j].chars().count()).max().unwrap_or(0).max(least);
+        let width = |j: usize| all.iter().map(|row| row[j].chars().count()).max().unwrap_or(0).max(least);
         let widths: Vec<usize> = (0..columns).map(width).collect();
         let right: Vec<bool> = (0..columns).map(|j| self.is_number(j)).collect();
         let padded = |row: &Vec<String>| {
@@ -40,7 +43,7 @@ impl Table {
                 })
                 .collect()
         };
-        all().map(padded).collect()
+        all.iter().map(padded).collect()
     }
 
     /// For Markdown.
@@ -71,13 +74,11 @@ impl Table {
     }
 }
 
-/// A field of a CSV line.
+/// A field of a CSV line. What a spreadsheet would take for a formula gets an apostrophe in front; numbers stay numbers.
 pub(crate) fn field(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.into()
-    }
+    let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err();
+    let text = if formula { format!("'{text}") } else { text.to_string() };
+    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }
 
 /// For the screen.
@@ -133,5 +134,25 @@ mod tests {
         );
         assert_eq!(table.csv(), "model,error\nglram,10.5\n\"x, y\",–\n");
         assert_eq!((count(7), count(1234567)), ("7".into(), "1,234,567".into()));
+    }
+
+    #[test]
+    fn no_field_is_a_formula_and_no_cell_steers_the_terminal() {
+        for (text, written) in [
+            ("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0"),
+            ("@SUM(1,2)", "\"'@SUM(1,2)\""),
+            ("+x", "'+x"),
+            ("-x", "'-x"),
+            ("\t=1", "'\t=1"),
+            ("-1.5", "-1.5"),
+            ("+7e3", "+7e3"),
+            ("seven = 7", "seven = 7"),
+        ] {
+            assert_eq!(field(text), written);
+        }
+        let mut table = Table::new(["label", "n"]);
+        table.row(["\u{1b}[2J", "1"]);
+        table.row(["a\nb", "2"]);
+        assert_eq!(table.to_string(), "label      n\n────────────\n\\u{1b}[2J  1\na\\nb       2\n");
     }
 }

@@ -111,10 +111,6 @@ pub enum Error {
         expected: Vec<&'static str>,
     },
 
-    /// Somebody stopped the pass under way.
-    #[error("stopped")]
-    Stopped,
-
     /// A checkpoint that was kept by another fit.
     #[error("{}: it is the checkpoint of a fit of other samples or with other options", path.display())]
     OtherFit {
@@ -235,6 +231,23 @@ pub enum Error {
         needed: u64,
     },
 
+    /// More samples to draw than there is memory for.
+    #[error("{samples} samples of {} take {}{}", sides(.shape), bytes(*.needed), left(*.available))]
+    NoMemory {
+        /// How many samples were asked for.
+        samples: usize,
+        /// The shape of one of them.
+        shape: Vec<usize>,
+        /// The bytes they take.
+        needed: u128,
+        /// The bytes there are, where that is known.
+        available: Option<u64>,
+    },
+
+    /// A pass that somebody asked to stop, see [`Meter::stop`](crate::Meter::stop).
+    #[error("the pass was stopped")]
+    Stopped,
+
     /// Whatever runs the passes (a cluster, say) failed.
     #[error("a pass could not be run: {problem}")]
     Engine {
@@ -251,6 +264,8 @@ pub enum Error {
         action: &'static str,
         /// What the system said.
         message: String,
+        /// The number the system has for it (`errno` on Unix).
+        code: Option<i32>,
     },
 
     /// A file that is not what its name or place says it is.
@@ -262,6 +277,24 @@ pub enum Error {
         format: &'static str,
         /// What was found, and what would be right.
         problem: String,
+    },
+
+    /// A file of labels with more or fewer labels than there are samples.
+    #[error("{}: {found} labels for {expected} samples; exactly one per sample is needed", .path.display())]
+    LabelCount {
+        /// The file.
+        path: PathBuf,
+        /// The number of samples.
+        expected: usize,
+        /// The number of labels.
+        found: usize,
+    },
+
+    /// No embedded data of this name.
+    #[error("{name}: there is no such embedded data; there is demo:mnist")]
+    UnknownDemo {
+        /// The name that was given.
+        name: String,
     },
 
     /// Data that can be read, but is not what was asked for: another shape, other labels, nothing in it.
@@ -279,7 +312,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
     pub(crate) fn io(path: &Path, action: &'static str, error: &std::io::Error) -> Self {
-        Error::Io { path: path.to_owned(), action, message: error.to_string() }
+        Error::Io { path: path.to_owned(), action, message: error.to_string(), code: error.raw_os_error() }
     }
 
     pub(crate) fn format(path: &Path, format: &'static str, problem: impl Into<String>) -> Self {
@@ -309,12 +342,21 @@ pub fn sides(shape: &[usize]) -> String {
 }
 
 /// `64.0 MB`, the way an amount of memory is written everywhere; never less than it is.
-pub fn bytes(bytes: u64) -> String {
-    for (unit, name) in [(1_000_000_000_000, "TB"), (1_000_000_000, "GB"), (1_000_000, "MB"), (1000, "kB")] {
+pub fn bytes(bytes: impl Into<u128>) -> String {
+    let bytes = bytes.into();
+    for (power, name) in [(18, "EB"), (15, "PB"), (12, "TB"), (9, "GB"), (6, "MB"), (3, "kB")] {
+        let unit = 10u128.pow(power);
         if bytes >= unit {
-            let tenths = (u128::from(bytes) * 10).div_ceil(u128::from(unit));
+            let tenths = bytes.saturating_mul(10).div_ceil(unit);
             return format!("{}.{} {name}", tenths / 10, tenths % 10);
         }
     }
     format!("{bytes} bytes")
+}
+
+fn left(available: Option<u64>) -> String {
+    match available {
+        Some(available) => format!(", more than the {} of memory that are free", bytes(available)),
+        None => ", more memory than there is".into(),
+    }
 }

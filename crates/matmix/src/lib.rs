@@ -24,6 +24,7 @@ pub mod error;
 pub mod fit;
 mod infer;
 pub mod linalg;
+mod memory;
 pub mod model;
 mod options;
 mod parallel;

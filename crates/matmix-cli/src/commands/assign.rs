@@ -2,13 +2,23 @@
 
 use std::path::PathBuf;
 
+use serde_json::{Value, json};
+
 use crate::data_args::{DataOptions, Seen};
-use crate::output;
+use crate::kind::Kind;
+use crate::output::{self, Overwrite, Target};
 use crate::progress::working;
 use crate::table::{field, plural};
 
 /// Write the most probable component and all responsibilities of every sample as CSV.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+In CSV, a label that a spreadsheet would take for a formula gets an apostrophe in front of it; with --json
+labels are what they are.
+
+Examples:
+  matmix assign digits.mm demo:mnist -o components.csv
+  matmix assign digits.mm demo:mnist --limit 5 --json")]
 pub(crate) struct Assign {
     /// The model file.
     #[arg(value_name = "MODEL")]
@@ -16,18 +26,23 @@ pub(crate) struct Assign {
     /// The samples.
     #[arg(value_name = "DATA")]
     data: String,
-    /// The CSV file to write; stdout if not given.
+    /// The file to write; stdout if not given, or -.
     #[arg(long, short, value_name = "A.csv")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    overwrite: Overwrite,
+    /// Write one JSON object instead of CSV.
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     options: DataOptions,
 }
 
 impl Assign {
     pub(crate) fn run(self, quiet: bool) -> anyhow::Result<()> {
-        if let Some(path) = &self.output {
-            output::check(path)?;
-        }
+        let kind = if self.json { Kind::Json } else { Kind::Table };
+        let inputs = self.options.inputs(&self.data);
+        let target = Target::or_stdout(self.output.as_deref(), kind, &inputs, &self.overwrite)?;
         let seen = Seen::new(&self.model, &self.data, &self.options)?;
         let mixture = seen.mixture("responsibilities")?;
         let spinner = working(
@@ -38,36 +53,61 @@ impl Assign {
         let k = mixture.n_components();
         let gamma = mixture.responsibilities(&seen.view)?;
         drop(spinner);
-        let labels = seen.data.labels.as_ref();
-        let mut text = String::from("sample");
-        if seen.parts > 1 {
-            text.push_str(",row");
-        }
-        if labels.is_some() {
-            text.push_str(",label");
-        }
-        text.push_str(",component");
-        (0..k).for_each(|j| text.push_str(&format!(",responsibility_{j}")));
-        text.push('\n');
-        for (n, row) in gamma.chunks_exact(k).enumerate() {
-            let sample = n / seen.parts;
-            text.push_str(&sample.to_string());
-            if seen.parts > 1 {
-                text.push_str(&format!(",{}", n % seen.parts));
-            }
-            if let Some(labels) = labels {
-                text.push_str(&format!(",{}", field(labels.name(sample))));
-            }
-            // The first of equals, as the library decides it.
-            let best = (0..k).fold(0, |best, j| if row[j] > row[best] { j } else { best });
-            text.push_str(&format!(",{best}"));
-            row.iter().for_each(|g| text.push_str(&format!(",{g:.6}")));
-            text.push('\n');
-        }
-        output::text(self.output.as_deref(), &text)?;
-        if let Some(path) = &self.output {
-            output::say(quiet, &format!("wrote {}", path.display()));
+        let text =
+            if self.json { output::json_text(&object(&seen, &gamma, k))? } else { csv(&seen, &gamma, k) };
+        target.write_text(&text)?;
+        if !target.is_stdout() {
+            target.say_wrote(quiet, "", "");
         }
         Ok(())
     }
+}
+
+/// The most probable component: the first of equals, as the library decides it.
+fn best(gamma: &[f64]) -> usize {
+    (0..gamma.len()).fold(0, |best, j| if gamma[j] > gamma[best] { j } else { best })
+}
+
+fn csv(seen: &Seen, gamma: &[f64], k: usize) -> String {
+    let labels = seen.data.labels.as_ref();
+    let mut text = String::from("sample");
+    if seen.parts > 1 {
+        text.push_str(",row");
+    }
+    if labels.is_some() {
+        text.push_str(",label");
+    }
+    text.push_str(",component");
+    (0..k).for_each(|j| text.push_str(&format!(",responsibility_{j}")));
+    text.push('\n');
+    for (n, row) in gamma.chunks_exact(k).enumerate() {
+        let sample = n / seen.parts;
+        text.push_str(&sample.to_string());
+        if seen.parts > 1 {
+            text.push_str(&format!(",{}", n % seen.parts));
+        }
+        if let Some(labels) = labels {
+            text.push_str(&format!(",{}", field(labels.name(sample))));
+        }
+        text.push_str(&format!(",{}", best(row)));
+        row.iter().for_each(|g| text.push_str(&format!(",{g:.6}")));
+        text.push('\n');
+    }
+    text
+}
+
+fn object(seen: &Seen, gamma: &[f64], k: usize) -> Value {
+    let one = |(n, row): (usize, &[f64])| {
+        let sample = n / seen.parts;
+        let mut one = json!({ "sample": sample, "component": best(row), "responsibilities": row });
+        if seen.parts > 1 {
+            one["row"] = (n % seen.parts).into();
+        }
+        if let Some(labels) = &seen.data.labels {
+            one["label"] = labels.name(sample).into();
+        }
+        one
+    };
+    let samples: Vec<Value> = gamma.chunks_exact(k).enumerate().map(one).collect();
+    json!({ "n_samples": seen.data.samples.len(), "n_components": k, "samples": samples })
 }

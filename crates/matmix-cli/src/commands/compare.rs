@@ -13,6 +13,7 @@ use crate::commands::fit::Figures;
 use crate::data_args::DataOptions;
 use crate::error::hinted;
 use crate::fit_args::{Fitting, preset};
+use crate::numbers::real;
 use crate::output;
 use crate::progress::steps;
 use crate::table::{Table, count, number};
@@ -21,6 +22,10 @@ use crate::table::{Table, count, number};
 ///
 /// The presets that flatten samples get as many factors as a core has entries: the same compression.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  matmix compare demo:mnist -k 5 -r 4x4 --scale 1/255
+  matmix compare faces/ --model glram --model mixb2dppca -k 5 --holdout 0.2 --json")]
 pub(crate) struct Compare {
     /// The samples.
     #[arg(value_name = "DATA")]
@@ -29,7 +34,7 @@ pub(crate) struct Compare {
     #[arg(long, value_parser = preset(), value_name = "NAME")]
     model: Vec<Preset>,
     /// Hold back this share of the samples and measure the error on them.
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_parser = real, allow_negative_numbers = true, value_name = "SHARE")]
     holdout: Option<f64>,
     /// Print an array of JSON objects.
     #[arg(long)]

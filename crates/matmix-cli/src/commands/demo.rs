@@ -10,16 +10,23 @@ use matmix::{FitOptions, Model, Preset, Samples};
 
 use crate::commands::compare::Compared;
 use crate::commands::montage::spaced;
-use crate::output;
+use crate::kind::Kind;
+use crate::output::{self, Overwrite, Target};
 use crate::progress::steps;
 use crate::table::{Table, count, number};
 
 /// Compare GLRAM, the mixture of PPCA and mixB2DPPCA on 1000 embedded digits, and see the last in a report.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  matmix demo
+  matmix demo -o /tmp/digits")]
 pub(crate) struct Demo {
     /// The folder for the picture and the report; made if it is not there.
     #[arg(long, short, value_name = "FOLDER", default_value = "demo")]
     output: PathBuf,
+    #[command(flatten)]
+    overwrite: Overwrite,
 }
 
 impl Demo {
@@ -27,8 +34,8 @@ impl Demo {
         let drawn = self.output.join("montage.png");
         output::make_folder(&self.output)?;
         let page = self.output.join("report.html");
-        output::check(&drawn)?;
-        output::check(&page)?;
+        Target::new(&drawn, Kind::Picture, &[], &self.overwrite)?;
+        Target::new(&page, Kind::Page, &[], &self.overwrite)?;
         let digits = digits();
         let samples = digits.samples.scaled(1.0 / 255.0)?;
         let labels = digits.labels.unwrap_or_else(|| Labels::new(vec![String::new(); samples.len()]));

@@ -11,23 +11,34 @@ use super::cluster;
 use crate::data_args::DataOptions;
 use crate::error::hinted;
 use crate::fit_args::{AlgorithmArg, Fitting, preset};
-use crate::output;
-use crate::progress::{FitLine, Interrupted, working};
+use crate::interrupt;
+use crate::kind::Kind;
+use crate::numbers::whole;
+use crate::output::{self, Overwrite, Target};
+use crate::progress::{FitLine, working};
 use crate::table::{Table, number, plural};
 
 /// Fit a model to data and write it to a file.
 ///
-/// Values are used as they are stored unless --scale is given; for images of bytes --scale 1/255 is usual. Ctrl-C
-/// ends a fit early and keeps the best model so far.
+/// Values are used as they are stored unless --scale is given; for images of bytes --scale 1/255 is usual. Ctrl-C (or
+/// SIGTERM, or SIGHUP) ends a fit after the iteration under way and keeps the best model so far; a second one ends it at
+/// once. The exit code is then 130 (143, 129).
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  matmix fit demo:mnist -k 10 -r 4x4 --scale 1/255 -o digits.mm
+  matmix fit 'parts/*.npy' -k 10 -r 4x4 --memory 2GB -o model.mm
+  matmix fit faces/ -k 5 -r 8 --checkpoint fit.state --resume -o faces.mm")]
 pub(crate) struct Fit {
     /// The samples: a .npy, .npz, IDX or .mat file, a folder of images, demo:mnist, or several .npy files as one set
     /// ('parts/*.npy' in quotes, or a.npy,b.npy).
     #[arg(value_name = "DATA")]
     data: String,
-    /// The model file to write.
+    /// The model file to write; - is stdout.
     #[arg(long, short, value_name = "MODEL")]
     output: PathBuf,
+    #[command(flatten)]
+    overwrite: Overwrite,
     /// Print the figures of the fit as one JSON object on stdout.
     #[arg(long)]
     json: bool,
@@ -46,7 +57,7 @@ pub(crate) struct Fit {
     #[arg(long, value_name = "FILE", help_heading = "Fit")]
     checkpoint: Option<PathBuf>,
     /// After how many iterations the state is kept.
-    #[arg(long, value_name = "N", default_value_t = 10, requires = "checkpoint", help_heading = "Fit")]
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N", default_value_t = 10, requires = "checkpoint", help_heading = "Fit")]
     checkpoint_every: usize,
     /// Go on from the checkpoint if it is there; the result has the same bits as if nothing had happened.
     #[arg(long, requires = "checkpoint", help_heading = "Fit")]
@@ -61,10 +72,7 @@ pub(crate) struct Fit {
 
 impl Fit {
     pub(crate) fn run(self, quiet: bool) -> anyhow::Result<()> {
-        output::check(&self.output)?;
-        if let Some(path) = &self.checkpoint {
-            output::check(path)?;
-        }
+        let target = self.target()?;
         let options = self.fit_options()?;
         if let Some(address) = &self.dask {
             return self.run_on_cluster(address, &options, quiet);
@@ -74,7 +82,7 @@ impl Fit {
         let preset = self.model.unwrap_or_else(|| Preset::for_order(samples.order(), options.components));
         self.notes(preset, &options, quiet);
         let fit = if preset.is_mixture() {
-            let mut line = FitLine::new(quiet, Interrupted::watch(), samples);
+            let mut line = FitLine::new(quiet, samples);
             let fit = preset.fit(samples, &options, &mut |p| line.show(p));
             line.clear();
             fit?
@@ -83,13 +91,6 @@ impl Fit {
             let _working = working(quiet, format!("fitting {preset}"), samples);
             preset.fit(samples, &options, &mut |_| std::ops::ControlFlow::Continue(()))?
         };
-        let view = preset.view(samples)?;
-        let parts = view.len() / samples.len();
-        let bic = match &fit.model {
-            Model::Mixture(m) => m.evaluate(&view)?.bic,
-            Model::LowRank(_) => f64::NAN,
-        };
-        let figures = Figures::new(&fit, parts, bic);
         let seconds = fit.history.seconds;
         // The same fit gives the same file: how long it took does not belong into it.
         let history = matmix::History { seconds: 0.0, ..fit.history.clone() };
@@ -99,7 +100,16 @@ impl Fit {
             options: self.describe(&options, samples.shape()),
             history: Some(history),
         };
-        file.save(&self.output)?;
+        target.write(|out| out.write_all(&file.to_bytes()))?;
+        interrupt::kept();
+        let view = preset.view(samples)?;
+        let parts = view.len() / samples.len();
+        let bic = match &fit.model {
+            // One more pass: not for whoever wants to go.
+            Model::Mixture(m) if interrupt::by().is_none() => m.evaluate(&view)?.bic,
+            _ => f64::NAN,
+        };
+        let figures = Figures::new(&fit, parts, bic);
         self.tell(&fit, &figures, samples.len(), samples.shape(), seconds, quiet);
         if self.json {
             output::json(&figures.json(&fit, samples.len(), samples.shape(), seconds, options.seed))?;
@@ -117,8 +127,8 @@ impl Fit {
                 "the Python package, which --dask runs through, can prepare a Dask array",
             ));
         }
-        // The first Ctrl-C is for the fit, which keeps its model.
-        let _watched = Interrupted::watch();
+        // Whatever signal comes is for the fit, which keeps its model.
+        interrupt::keep();
         let answer = cluster::ask(&json!({
             "address": address,
             "data": self.data,
@@ -139,7 +149,9 @@ impl Fit {
             "resume": self.resume,
             "verbose": u8::from(!quiet && std::io::stderr().is_terminal()),
             "describe": self.describe(options, &[]),
-        }))?;
+        }));
+        interrupt::kept();
+        let answer = answer?;
         let file = ModelFile::load(&self.output)?;
         let preset: Preset = file.name.as_deref().unwrap_or_default().parse()?;
         let history = file.history.unwrap_or_default();
@@ -155,6 +167,28 @@ impl Fit {
             output::json(&figures.json(&fit, samples, &shape, seconds, options.seed))?;
         }
         Ok(())
+    }
+
+    /// Where the model goes; neither it nor the checkpoint takes the place of anything else.
+    fn target(&self) -> anyhow::Result<Target> {
+        let inputs = self.options.inputs(&self.data);
+        let target = Target::new(&self.output, Kind::Model, &inputs, &self.overwrite)?;
+        if target.is_stdout() && (self.json || self.dask.is_some()) {
+            let other = if self.json { "--json" } else { "--dask" };
+            let message = format!("-o - cannot be used together with {other}");
+            return Err(hinted(message, "give the model file a name: -o MODEL"));
+        }
+        let Some(state) = &self.checkpoint else { return Ok(target) };
+        if *state == self.output {
+            let message = format!("{}: it cannot be both the model and the checkpoint", state.display());
+            return Err(hinted(message, "give --checkpoint and -o different names"));
+        }
+        output::check(state)?;
+        // What is resumed is looked at by the fit.
+        if !self.resume {
+            self.overwrite.allows(state, Kind::Checkpoint, &inputs)?;
+        }
+        Ok(target)
     }
 
     fn fit_options(&self) -> anyhow::Result<FitOptions> {
@@ -217,10 +251,13 @@ impl Fit {
             plural(model.n_components(), "component"),
             sides(model.rank()),
         ));
-        let how = match figures.stop {
-            StopReason::Converged => "converged",
-            StopReason::Stopped => "stopped by Ctrl-C, the best model so far is kept,",
-            _ => "not yet converged",
+        let how = match (figures.stop, interrupt::by()) {
+            (StopReason::Converged, _) => "converged".into(),
+            (StopReason::Stopped, Some(signal)) => {
+                format!("stopped by {signal}, the best model so far is kept,")
+            }
+            (StopReason::Stopped, None) => "stopped, the best model so far is kept,".into(),
+            _ => String::from("not yet converged"),
         };
         let likelihood = match model {
             Model::Mixture(_) => format!("log-likelihood {:.4} per sample, ", figures.log_likelihood),
@@ -246,7 +283,9 @@ impl Fit {
         if figures.stop == StopReason::MaxIterations {
             say("note: the last iteration was still changing the model; --max-iter allows more of them");
         }
-        say(&format!("wrote {}", self.output.display()));
+        if self.output != Path::new("-") {
+            say(&format!("wrote {}", self.output.display()));
+        }
     }
 }
 

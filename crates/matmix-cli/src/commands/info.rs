@@ -13,6 +13,10 @@ use crate::table::{Table, count, number, plural};
 
 /// Say what a model file or a data set holds.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  matmix info digits.mm
+  matmix info faces/ --json")]
 pub(crate) struct Info {
     /// A model file or data.
     #[arg(value_name = "MODEL|DATA")]

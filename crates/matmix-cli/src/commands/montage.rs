@@ -8,28 +8,36 @@ use matmix::{Model, ModelFile};
 use crate::commands::reconstruct::range;
 use crate::data_args::{DataOptions, is_model, load_model, shape_of, view};
 use crate::error::hinted;
-use crate::output;
+use crate::kind::Kind;
+use crate::numbers::whole;
+use crate::output::{self, Overwrite, Target};
 
 /// Draw samples, the means of a model, or samples and their reconstructions in rows.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  matmix montage demo:mnist -o digits.png
+  matmix montage demo:mnist --model digits.mm -n 10 -o rebuilt.png")]
 pub(crate) struct Montage {
     /// Data, or a model file to see its means.
     #[arg(value_name = "DATA|MODEL")]
     what: String,
-    /// The picture to write.
+    /// The picture to write; - is stdout.
     #[arg(long, short, value_name = "GRID.png")]
     output: PathBuf,
+    #[command(flatten)]
+    overwrite: Overwrite,
     /// Rebuild the samples with this model, a row each; may be given several times.
     #[arg(long, value_name = "MODEL")]
     model: Vec<PathBuf>,
     /// How many samples, evenly spaced over the set; 10 with models, 64 without, if not given.
-    #[arg(long, short = 'n', value_name = "N")]
+    #[arg(long, short = 'n', value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N")]
     count: Option<usize>,
     /// Tiles per row; as square as possible if not given.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N")]
     columns: Option<usize>,
     /// Every value becomes a square of so many pixels.
-    #[arg(long, value_name = "PIXELS", default_value_t = 2)]
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "PIXELS", default_value_t = 2)]
     enlarge: usize,
     #[command(flatten)]
     options: DataOptions,
@@ -37,8 +45,9 @@ pub(crate) struct Montage {
 
 impl Montage {
     pub(crate) fn run(self, quiet: bool) -> anyhow::Result<()> {
-        output::check(&self.output)?;
-        if !output::ends_with(&self.output, "png") {
+        let inputs = self.options.inputs(&self.what);
+        let target = Target::new(&self.output, Kind::Picture, &inputs, &self.overwrite)?;
+        if !target.is_stdout() && !output::ends_with(&self.output, "png") {
             let message = format!("{}: pictures are written as PNG", self.output.display());
             return Err(hinted(message, "give a name that ends in .png: -o grid.png"));
         }
@@ -53,11 +62,9 @@ impl Montage {
         } else {
             self.samples(grid)?
         };
-        image.write_png(&self.output)?;
-        output::say(
-            quiet,
-            &format!("wrote {} ({}×{} pixels)", self.output.display(), image.width, image.height),
-        );
+        let png = image.to_png()?;
+        target.write(|out| out.write_all(&png))?;
+        target.say_wrote(quiet, "", &format!(" ({}×{} pixels)", image.width, image.height));
         Ok(())
     }
 

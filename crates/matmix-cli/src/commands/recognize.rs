@@ -3,18 +3,23 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
-use matmix::data::DataSet;
+use matmix::data::{DataSet, files_of};
 use matmix::{Distance, ModelFile, Recognizer};
 use serde_json::json;
 
 use crate::data_args::{self, Reading, load_model, range};
 use crate::error::hinted;
-use crate::output;
+use crate::kind::Kind;
+use crate::output::{self, Overwrite, Target};
 use crate::progress::working;
 use crate::table::{Table, field, plural};
 
 /// Find for every probe the nearest sample of a gallery, in the space of the cores.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  matmix recognize faces.mm --gallery known/ --probe new/ -o found.csv
+  matmix recognize faces.mm --gallery a.npy --gallery-labels a.txt --probe b.npy --distance fisher")]
 pub(crate) struct Recognize {
     /// The model file.
     #[arg(value_name = "MODEL")]
@@ -41,9 +46,11 @@ pub(crate) struct Recognize {
     /// Take only these samples of the probes.
     #[arg(long, value_parser = range, value_name = "500:")]
     probe_take: Option<Range<usize>>,
-    /// A CSV file for what was found for every probe.
+    /// A CSV file for what was found for every probe; - is stdout.
     #[arg(long, short, value_name = "FOUND.csv")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    overwrite: Overwrite,
     /// Print the accuracy as one JSON object.
     #[arg(long)]
     json: bool,
@@ -53,8 +60,16 @@ pub(crate) struct Recognize {
 
 impl Recognize {
     pub(crate) fn run(self, quiet: bool) -> anyhow::Result<()> {
-        if let Some(path) = &self.output {
-            output::check(path)?;
+        let inputs: Vec<PathBuf> = [files_of(&self.gallery), files_of(&self.probe)]
+            .into_iter()
+            .flatten()
+            .chain(self.gallery_labels.clone())
+            .chain(self.probe_labels.clone())
+            .collect();
+        let target = Target::or_stdout(self.output.as_deref(), Kind::Table, &inputs, &self.overwrite)?;
+        if self.json && self.output.is_some() && target.is_stdout() {
+            let message = "-o - cannot be used together with --json";
+            return Err(hinted(message, "one of them can be on stdout: -o FOUND.csv --json"));
         }
         let file = load_model(&self.model)?;
         let reading = self.reading.like(&file);
@@ -83,11 +98,11 @@ impl Recognize {
             csv.push_str(&format!("{i},{label}{},{},{:.6}\n", field(found[i]), n[0].index, n[0].distance));
         }
         let Some(labels) = &probe.labels else {
-            return output::text(self.output.as_deref(), &csv);
+            return target.write_text(&csv);
         };
-        if let Some(path) = &self.output {
-            output::text(Some(path), &csv)?;
-            output::say(quiet, &format!("wrote {}", path.display()));
+        if self.output.is_some() {
+            target.write_text(&csv)?;
+            target.say_wrote(quiet, "", "");
         }
         let right = |i: usize| labels.name(i) == found[i];
         let n = labels.len();
@@ -108,6 +123,10 @@ impl Recognize {
                 table.row([name.clone(), of.len().to_string(), hits.to_string()]);
             }
             text.push_str(&format!("\n{table}"));
+        }
+        if self.output.is_some() && target.is_stdout() {
+            output::say(quiet, text.trim_end());
+            return Ok(());
         }
         output::result(&text)
     }

@@ -1,6 +1,6 @@
 //! `matmix reconstruct`: samples as a model sees them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use matmix::data::npy;
 use matmix::picture::{Grid, ValueRange, write_folder};
@@ -8,12 +8,17 @@ use matmix::{Model, Reconstruction, Samples};
 
 use crate::data_args::{DataOptions, Seen};
 use crate::error::hinted;
-use crate::output;
+use crate::kind::Kind;
+use crate::output::{self, Overwrite, Target};
 use crate::progress::working;
 use crate::table::plural;
 
 /// Rebuild samples from their cores, in the shape they came in.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  matmix reconstruct digits.mm demo:mnist -o rebuilt.npy
+  matmix reconstruct faces.mm faces/ -o rebuilt/")]
 pub(crate) struct Reconstruct {
     /// The model file.
     #[arg(value_name = "MODEL")]
@@ -21,9 +26,11 @@ pub(crate) struct Reconstruct {
     /// The samples.
     #[arg(value_name = "DATA")]
     data: String,
-    /// The .npy file to write, or a folder for one PNG per sample.
+    /// The .npy file to write, or a folder for one PNG per sample; - is an array on stdout.
     #[arg(long, short, value_name = "X.npy|FOLDER")]
     output: PathBuf,
+    #[command(flatten)]
+    overwrite: Overwrite,
     /// Rebuild from all components, weighted by their responsibilities, and not from the most probable one.
     #[arg(long)]
     weighted: bool,
@@ -33,12 +40,15 @@ pub(crate) struct Reconstruct {
 
 impl Reconstruct {
     pub(crate) fn run(self, quiet: bool) -> anyhow::Result<()> {
-        let to_file = output::ends_with(&self.output, "npy");
-        if to_file {
-            output::check(&self.output)?;
+        let inputs = self.options.inputs(&self.data);
+        let mut target = None;
+        if output::ends_with(&self.output, "npy") || self.output == Path::new("-") {
+            target = Some(Target::new(&self.output, Kind::Array, &inputs, &self.overwrite)?);
         } else if self.output.is_file() || self.output.extension().is_some() && !self.output.is_dir() {
             let message = format!("{}: neither a .npy file nor a folder", self.output.display());
             return Err(hinted(message, "-o X.npy writes an array, -o FOLDER one PNG per sample"));
+        } else {
+            self.overwrite.allows_folder(&self.output, &inputs)?;
         }
         let seen = Seen::new(&self.model, &self.data, &self.options)?;
         let spinner = working(
@@ -46,8 +56,8 @@ impl Reconstruct {
             format!("rebuilding {}", plural(seen.data.samples.len(), "sample")),
             &seen.data.samples,
         );
-        if to_file {
-            self.write(&seen)?;
+        if let Some(target) = &target {
+            self.write(&seen, target)?;
         } else {
             let mut rebuilt = Vec::new();
             self.each(&seen, &mut |x| rebuilt.extend(x))?;
@@ -58,32 +68,38 @@ impl Reconstruct {
         }
         drop(spinner);
         let error = seen.file.model.reconstruction_error(&seen.view)? * (seen.parts as f64).sqrt();
-        output::say(quiet, &format!("reconstruction error {error:.4}; wrote {}", self.output.display()));
+        let said = format!("reconstruction error {error:.4}; ");
+        match target {
+            Some(target) => target.say_wrote(quiet, &said, ""),
+            None => output::say(quiet, &format!("{said}wrote {}", self.output.display())),
+        }
         Ok(())
     }
 
     /// Writes the array chunk by chunk: it may be larger than memory.
-    fn write(&self, seen: &Seen) -> anyhow::Result<()> {
+    fn write(&self, seen: &Seen, target: &Target) -> anyhow::Result<()> {
         let mut axes = vec![seen.data.samples.len()];
         axes.extend(seen.shape());
         let mut failed = None;
-        let written = npy::write::<f64>(&self.output, &axes, |put| {
-            let mut full = Ok(());
-            let done = self.each(seen, &mut |x| {
-                if full.is_ok() {
-                    full = put(&x);
-                }
-            });
-            done.map_err(|e| {
-                let message = e.to_string();
-                failed = Some(e);
-                std::io::Error::other(message)
-            })?;
-            full
+        let written = target.write(|out| {
+            npy::write_to::<f64>(out, &axes, |put| {
+                let mut full = Ok(());
+                let done = self.each(seen, &mut |x| {
+                    if full.is_ok() {
+                        full = put(&x);
+                    }
+                });
+                done.map_err(|e| {
+                    let message = e.to_string();
+                    failed = Some(e);
+                    std::io::Error::other(message)
+                })?;
+                full
+            })
         });
         match failed {
             Some(error) => Err(error.into()),
-            None => Ok(written?),
+            None => written,
         }
     }
 

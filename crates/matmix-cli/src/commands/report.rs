@@ -4,17 +4,22 @@ use std::path::PathBuf;
 
 use matmix::data::Labels;
 use matmix::report::content::{Axis, Colours, Confusion};
-use matmix::report::{ReportOptions, write_report};
+use matmix::report::{ReportOptions, gather, page};
 use matmix::{Distance, Recognizer};
 
 use crate::data_args::{DataOptions, Seen};
 use crate::error::hinted;
-use crate::output;
+use crate::kind::Kind;
+use crate::output::{Overwrite, Target};
 use crate::progress::working;
 use crate::table::plural;
 
 /// Write one HTML file that shows a model and what it makes of samples; it opens in any browser, offline.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  matmix report digits.mm demo:mnist -o report.html
+  matmix report eeg.mm windows.npy --axes 'channel, time (s)' --values 'amplitude (µV)'")]
 pub(crate) struct Report {
     /// The model file.
     #[arg(value_name = "MODEL")]
@@ -22,9 +27,11 @@ pub(crate) struct Report {
     /// The samples: those of the fit, or new ones.
     #[arg(value_name = "DATA")]
     data: String,
-    /// The page to write.
+    /// The page to write; - is stdout.
     #[arg(long, short, value_name = "REPORT.html", default_value = "report.html")]
     output: PathBuf,
+    #[command(flatten)]
+    overwrite: Overwrite,
     /// The heading; the name of the data if not given.
     #[arg(long)]
     title: Option<String>,
@@ -46,7 +53,8 @@ pub(crate) struct Report {
 
 impl Report {
     pub(crate) fn run(self, quiet: bool) -> anyhow::Result<()> {
-        output::check(&self.output)?;
+        let inputs = self.options.inputs(&self.data);
+        let target = Target::new(&self.output, Kind::Page, &inputs, &self.overwrite)?;
         let seen = Seen::new(&self.model, &self.data, &self.options)?;
         let mixture = seen.mixture("report")?;
         let spinner = working(quiet, format!("looking at {}", plural(seen.view.len(), "sample")), &seen.view);
@@ -73,9 +81,10 @@ impl Report {
             options.recognition = Some(recognition(&seen, labels, distance.parse()?)?);
         }
         options.labels = labels;
-        write_report(mixture, &seen.view, &options, &self.output)?;
+        let page = page(&gather(mixture, &seen.view, &options)?)?;
         drop(spinner);
-        output::say(quiet, &format!("wrote {}; open it in a browser", self.output.display()));
+        target.write_text(&page)?;
+        target.say_wrote(quiet, "", "; open it in a browser");
         Ok(())
     }
 }

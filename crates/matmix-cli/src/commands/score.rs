@@ -2,15 +2,22 @@
 
 use std::path::PathBuf;
 
-use matmix::data::npy;
+use serde_json::{Value, json};
 
 use crate::data_args::{DataOptions, Seen};
-use crate::output;
+use crate::error::hinted;
+use crate::kind::Kind;
+use crate::numbers::whole;
+use crate::output::{self, Overwrite, Target};
 use crate::progress::working;
 use crate::table::{Table, plural};
 
 /// The log-likelihood of every sample; the least likely ones are those a model has not seen the like of.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  matmix score digits.mm demo:mnist --worst 10
+  matmix score digits.mm new.npy -o scores.npy --json")]
 pub(crate) struct Score {
     /// The model file.
     #[arg(value_name = "MODEL")]
@@ -18,20 +25,32 @@ pub(crate) struct Score {
     /// The samples.
     #[arg(value_name = "DATA")]
     data: String,
-    /// A .npy file for the log-likelihood of every sample.
+    /// A .npy file for the log-likelihood of every sample; - is stdout.
     #[arg(long, short, value_name = "S.npy")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    overwrite: Overwrite,
     /// List the N least likely samples.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N")]
     worst: Option<usize>,
+    /// Print one JSON object with the log-likelihood of every sample.
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     options: DataOptions,
 }
 
 impl Score {
     pub(crate) fn run(self, quiet: bool) -> anyhow::Result<()> {
-        if let Some(path) = &self.output {
-            output::check(path)?;
+        let inputs = self.options.inputs(&self.data);
+        let target = match &self.output {
+            Some(path) => Some(Target::new(path, Kind::Array, &inputs, &self.overwrite)?),
+            None => None,
+        };
+        let on_stdout = target.as_ref().is_some_and(Target::is_stdout);
+        if on_stdout && self.json {
+            let message = "-o - cannot be used together with --json";
+            return Err(hinted(message, "one of them can be on stdout: -o S.npy --json"));
         }
         let seen = Seen::new(&self.model, &self.data, &self.options)?;
         let mixture = seen.mixture("likelihood")?;
@@ -41,29 +60,56 @@ impl Score {
         drop(spinner);
         // The rows of a sample are independent in a model of rows: their log-likelihoods add up.
         let scores: Vec<f64> = parts.chunks_exact(seen.parts).map(|p| p.iter().sum()).collect();
-        if let Some(path) = &self.output {
-            npy::write_array(path, &[n], &scores)?;
-            output::say(quiet, &format!("wrote {}", path.display()));
+        if let Some(target) = &target {
+            target.write_array(&[n], &scores)?;
+            target.say_wrote(quiet, "", "");
         }
+        let mut order: Vec<usize> = (0..n).collect();
+        order.sort_by(|&a, &b| scores[a].total_cmp(&scores[b]).then(a.cmp(&b)));
+        let worst = self.worst.map(|worst| &order[..worst.min(n)]);
         let mean = scores.iter().sum::<f64>() / n as f64;
-        let mut text = format!("mean log-likelihood {mean:.4} over {}\n", plural(n, "sample"));
-        if let Some(worst) = self.worst {
-            let mut order: Vec<usize> = (0..n).collect();
-            order.sort_by(|&a, &b| scores[a].total_cmp(&scores[b]).then(a.cmp(&b)));
-            let mut head = vec!["sample", "log-likelihood"];
-            if seen.data.labels.is_some() {
-                head.insert(1, "label");
-            }
-            let mut table = Table::new(head);
-            for &i in order.iter().take(worst) {
-                let mut row = vec![i.to_string(), format!("{:.4}", scores[i])];
-                if let Some(labels) = &seen.data.labels {
-                    row.insert(1, labels.name(i).to_string());
-                }
-                table.row(row);
-            }
-            text.push_str(&format!("\n{table}"));
+        if self.json {
+            return output::json(&object(&seen, &scores, mean, worst));
+        }
+        let text = words(&seen, &scores, mean, worst);
+        if on_stdout {
+            output::say(quiet, text.trim_end());
+            return Ok(());
         }
         output::result(&text)
     }
+}
+
+fn words(seen: &Seen, scores: &[f64], mean: f64, worst: Option<&[usize]>) -> String {
+    let mut text = format!("mean log-likelihood {mean:.4} over {}\n", plural(scores.len(), "sample"));
+    if let Some(worst) = worst {
+        let mut head = vec!["sample", "log-likelihood"];
+        if seen.data.labels.is_some() {
+            head.insert(1, "label");
+        }
+        let mut table = Table::new(head);
+        for &i in worst {
+            let mut row = vec![i.to_string(), format!("{:.4}", scores[i])];
+            if let Some(labels) = &seen.data.labels {
+                row.insert(1, labels.name(i).to_string());
+            }
+            table.row(row);
+        }
+        text.push_str(&format!("\n{table}"));
+    }
+    text
+}
+
+fn object(seen: &Seen, scores: &[f64], mean: f64, worst: Option<&[usize]>) -> Value {
+    let mut all = json!({
+        "n_samples": scores.len(), "mean_log_likelihood": mean, "log_likelihood": scores,
+    });
+    if let Some(worst) = worst {
+        let one = |&i: &usize| match &seen.data.labels {
+            Some(labels) => json!({ "sample": i, "label": labels.name(i), "log_likelihood": scores[i] }),
+            None => json!({ "sample": i, "log_likelihood": scores[i] }),
+        };
+        all["worst"] = worst.iter().map(one).collect();
+    }
+    all
 }

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use matmix::Model;
-use matmix::data::npy;
 
 use crate::data_args::{DataOptions, Seen};
-use crate::output;
+use crate::kind::Kind;
+use crate::output::{Overwrite, Target};
 use crate::progress::working;
 use crate::table::plural;
 
@@ -15,6 +15,10 @@ use crate::table::plural;
 /// The core of each sample's most probable component, N × r × c; with --all the cores of all components,
 /// N × K × r × c. `matmix assign` says which component that is.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  matmix transform digits.mm demo:mnist -o cores.npy
+  matmix transform digits.mm demo:mnist --all -o - > cores.npy")]
 pub(crate) struct Transform {
     /// The model file.
     #[arg(value_name = "MODEL")]
@@ -22,9 +26,11 @@ pub(crate) struct Transform {
     /// The samples.
     #[arg(value_name = "DATA")]
     data: String,
-    /// The .npy file to write.
+    /// The .npy file to write; - is stdout.
     #[arg(long, short, value_name = "F.npy")]
     output: PathBuf,
+    #[command(flatten)]
+    overwrite: Overwrite,
     /// Write the cores of all K components.
     #[arg(long)]
     all: bool,
@@ -34,7 +40,8 @@ pub(crate) struct Transform {
 
 impl Transform {
     pub(crate) fn run(self, quiet: bool) -> anyhow::Result<()> {
-        output::check(&self.output)?;
+        let inputs = self.options.inputs(&self.data);
+        let target = Target::new(&self.output, Kind::Array, &inputs, &self.overwrite)?;
         let seen = Seen::new(&self.model, &self.data, &self.options)?;
         let spinner = working(
             quiet,
@@ -51,10 +58,9 @@ impl Transform {
             axes.push(seen.file.model.n_components());
         }
         axes.extend(seen.file.model.rank());
-        npy::write_array(&self.output, &axes, &cores)?;
+        target.write_array(&axes, &cores)?;
         drop(spinner);
-        let shape = matmix::error::sides(&axes);
-        output::say(quiet, &format!("wrote {} ({shape})", self.output.display()));
+        target.say_wrote(quiet, "", &format!(" ({})", matmix::error::sides(&axes)));
         Ok(())
     }
 }

@@ -19,6 +19,7 @@ use matmix::{Model, Preset, Samples};
 use crate::data_args::scale;
 use crate::error::hinted;
 use crate::fit_args::AlgorithmArg;
+use crate::numbers::whole;
 use crate::output;
 
 /// Run the experiments of the paper and print the published values beside ours.
@@ -26,6 +27,10 @@ use crate::output;
 /// T = 50 iterations, ε = 1e-3 for recognition, the ranks and numbers of components of the tables, 10 repeats. Every
 /// result is kept as it comes: a run that was stopped goes on where it was.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  matmix paper digits --repeats 2
+  matmix paper yale --data Yale_64x64.mat")]
 pub(crate) struct Paper {
     /// Which experiment.
     #[arg(value_enum, default_value = "digits")]
@@ -37,7 +42,7 @@ pub(crate) struct Paper {
     #[arg(long, value_enum, default_value = "paper")]
     algorithm: AlgorithmArg,
     /// How often everything is repeated with another seed and, where the paper draws one, another split.
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N", default_value_t = 10)]
     repeats: usize,
     /// Keep the split of the first repeat: only the starts differ.
     #[arg(long)]
@@ -46,7 +51,7 @@ pub(crate) struct Paper {
     #[arg(long, value_parser = scale, value_name = "FACTOR", default_value = "1/255")]
     scale: f64,
     /// The seed of everything random.
-    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    #[arg(long, value_parser = whole::<u64>, allow_negative_numbers = true, value_name = "SEED", default_value_t = 0)]
     seed: u64,
     /// The folder for results, tables and figures; matmix-paper/EXPERIMENT-ALGORITHM if not given.
     #[arg(long, short, value_name = "FOLDER")]
@@ -123,7 +128,7 @@ impl Paper {
             Experiment::Digits => digits::run(&setting)?,
             _ => faces::run(&setting)?,
         };
-        output::text(Some(&setting.folder.join("report.md")), &report)?;
+        output::text(&setting.folder.join("report.md"), &report)?;
         output::say(quiet, &format!("wrote results, tables and figures to {}", setting.folder.display()));
         output::result(&report)
     }
@@ -170,7 +175,7 @@ impl Setting {
     }
 
     fn write(&self, name: &str, text: &str) -> anyhow::Result<()> {
-        output::text(Some(&self.folder.join(name)), text)
+        output::text(&self.folder.join(name), text)
     }
 }
 

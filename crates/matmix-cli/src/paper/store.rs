@@ -92,14 +92,14 @@ impl Store {
             let message = format!("{}: it holds results of other data or options", folder.display());
             return Err(hinted(message, "remove that folder or give another one with -o"));
         }
-        crate::output::text(Some(&told), &serde_json::to_string_pretty(settings)?)?;
+        crate::output::text(&told, &serde_json::to_string_pretty(settings)?)?;
         let path = folder.join("results.csv");
         let text = std::fs::read_to_string(&path).unwrap_or_default();
         let whole = &text[..text.rfind('\n').map_or(0, |at| at + 1)];
         let rows: Vec<Row> = whole.lines().filter_map(Row::parse).collect();
         // A kill can leave half a line behind: what is whole is written anew before more is added.
         let kept: String = rows.iter().map(Row::line).collect();
-        crate::output::text(Some(&path), &format!("{HEAD}\n{kept}"))?;
+        crate::output::text(&path, &format!("{HEAD}\n{kept}"))?;
         let file = OpenOptions::new().append(true).open(&path)?;
         Ok(Self { file: Mutex::new(file), rows: Mutex::new(rows) })
     }

@@ -9,7 +9,7 @@ use zip::CompressionMethod;
 
 use crate::{SMALL, command, fit, made, ok};
 
-fn bytes(folder: &Path, name: &str) -> Vec<u8> {
+pub(crate) fn bytes(folder: &Path, name: &str) -> Vec<u8> {
     std::fs::read(folder.join(name)).unwrap()
 }
 
@@ -99,7 +99,7 @@ fn the_number_of_threads_changes_nothing() {
 }
 
 /// A fit that takes a while and has a checkpoint after every iteration.
-const LONG: &[&str] = &[
+pub(crate) const LONG: &[&str] = &[
     "fit",
     "demo:mnist",
     "--limit",
@@ -118,7 +118,7 @@ const LONG: &[&str] = &[
     "1",
 ];
 
-fn wait_for(path: &Path) {
+pub(crate) fn wait_for(path: &Path) {
     let started = Instant::now();
     while !path.exists() {
         assert!(started.elapsed() < Duration::from_secs(60), "{} did not appear", path.display());
@@ -140,28 +140,6 @@ fn a_killed_fit_goes_on_to_the_same_bits() {
     ok(path, &[&args[..], &["--resume", "-q"]].concat());
     ok(path, &[LONG, &["--checkpoint", "other", "-o", "whole.mm", "-q"]].concat());
     assert!(bytes(path, "killed.mm") == bytes(path, "whole.mm"));
-}
-
-#[cfg(unix)]
-#[test]
-fn ctrl_c_keeps_the_model_so_far_and_the_fit_can_go_on() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
-    let args = [LONG, &["--checkpoint", "state", "-o", "m.mm"]].concat();
-    let child = command(path, &args).stderr(std::process::Stdio::piped()).spawn().unwrap();
-    wait_for(&path.join("state"));
-    let sent = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(sent.success());
-    let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).to_string();
-    assert!(
-        output.status.success() && said.contains("stopped by Ctrl-C, the best model so far is kept"),
-        "{said}"
-    );
-    ok(path, &["info", "m.mm"]);
-    ok(path, &[&args[..], &["--resume", "-q"]].concat());
-    ok(path, &[LONG, &["--checkpoint", "other", "-o", "whole.mm", "-q"]].concat());
-    assert!(bytes(path, "m.mm") == bytes(path, "whole.mm"));
 }
 
 #[test]

@@ -23,6 +23,7 @@ fn help() {
         "demo",
         "paper",
         "completions",
+        "man",
     ] {
         snapshot!(format!("help_{command}"), folder.path(), &[command, "--help"]);
     }
@@ -79,6 +80,8 @@ fn what_a_model_says_about_data() {
     snapshot!("reconstruct_folder", path, &with("reconstruct", &["-o", "pictures"]));
     snapshot!("assign", path, &with("assign", &[]));
     snapshot!("score", path, &with("score", &["-o", "s.npy", "--worst", "3"]));
+    snapshot!("score_json", path, &with("score", &["--worst", "1", "--json"]));
+    snapshot!("assign_json", path, &with("assign", &["--limit", "2", "--json"]));
     snapshot!("sample", path, &["sample", "m.mm", "-n", "4", "--seed", "1", "-o", "drawn.npy"]);
     snapshot!("sample_png", path, &["sample", "m.mm", "-n", "4", "-o", "drawn.png"]);
     snapshot!("info_model", path, &["info", "m.mm"]);
@@ -204,6 +207,17 @@ fn completions_name_the_commands() {
         let script = String::from_utf8(ok(folder.path(), &["completions", shell]).stdout).unwrap();
         assert!(script.contains("recognize"), "{shell}");
     }
+}
+
+#[test]
+fn the_manual_has_a_page_for_the_program_and_for_every_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = |args: &[&str]| String::from_utf8(ok(folder.path(), args).stdout).unwrap();
+    let whole = page(&["man"]);
+    assert!(whole.contains(".TH matmix 1") && whole.contains("recognize"), "{whole}");
+    let fit = page(&["man", "fit"]);
+    assert!(fit.contains(".TH matmix-fit 1") && fit.contains("checkpoint\\-every"), "{fit}");
+    snapshot!("man_of_nothing", folder.path(), &["man", "nothing"]);
 }
 
 #[test]

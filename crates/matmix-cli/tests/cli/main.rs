@@ -3,9 +3,12 @@
 
 mod bits;
 mod commands;
+mod files;
 #[path = "../../../matmix/tests/suite/made.rs"]
 mod made;
 mod misuse;
+#[cfg(target_os = "linux")]
+mod signals;
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -30,6 +33,13 @@ pub(crate) fn ok(folder: &Path, args: &[&str]) -> Output {
     let output = run(folder, args);
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     output
+}
+
+/// The names of everything in a folder.
+pub(crate) fn names(folder: &Path) -> Vec<std::ffi::OsString> {
+    let mut names: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name()).collect();
+    names.sort();
+    names
 }
 
 /// A small model under a name.

@@ -5,7 +5,7 @@ use std::path::Path;
 use matmix::picture::{Grid, write_folder};
 use zip::CompressionMethod;
 
-use crate::{fit, made, snapshot};
+use crate::{fit, made, names, ok, run, snapshot};
 
 /// Files of every broken kind.
 fn broken(folder: &Path) {
@@ -36,14 +36,8 @@ fn broken(folder: &Path) {
     std::fs::create_dir(folder.join("empty")).unwrap();
 }
 
-fn names(folder: &Path) -> Vec<std::ffi::OsString> {
-    let mut names: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name()).collect();
-    names.sort();
-    names
-}
-
 /// Runs what must fail, and looks at everything.
-fn refused(folder: &Path, name: &str, args: &[&str]) {
+pub(crate) fn refused(folder: &Path, name: &str, args: &[&str]) -> String {
     let before = names(folder);
     let output = snapshot!(format!("misuse_{name}"), folder, args);
     assert_eq!(output.status.code(), Some(2), "{name}");
@@ -55,6 +49,7 @@ fn refused(folder: &Path, name: &str, args: &[&str]) {
         "{name}: {said}"
     );
     assert_eq!(names(folder), before, "{name} left something behind");
+    said
 }
 
 #[test]
@@ -101,6 +96,11 @@ fn options_out_of_range() {
         ("rank_not_a_rank", &["-r", "4y4"]),
         ("rank_count", &["-r", "4x4x4"]),
         ("zero_components", &["-k", "0"]),
+        ("components_in_words", &["-k", "two"]),
+        ("negative_components", &["-k", "-3"]),
+        ("seed_too_large", &["--seed", "18446744073709551616"]),
+        ("tol_in_words", &["--tol", "small"]),
+        ("half_an_iteration", &["--max-iter", "1.5"]),
         ("too_many_components", &["-k", "11", "--limit", "10"]),
         ("unknown_preset", &["--model", "mixb2dpca"]),
         ("unknown_algorithm", &["--algorithm", "fast"]),
@@ -111,13 +111,117 @@ fn options_out_of_range() {
         ("paper_of_vectors", &["--shape", "784", "-k", "2", "--algorithm", "paper"]),
         ("resume_without_checkpoint", &["--resume"]),
         ("zero_threads", &["--threads", "0"]),
+        ("threads_in_words", &["--threads", "all"]),
         ("take_on_a_cluster", &["--dask", "tcp://127.0.0.1:1", "--take", "0:5"]),
         ("precision_on_a_cluster", &["--dask", "tcp://127.0.0.1:1", "--precision", "double"]),
     ] {
         refused(folder.path(), name, &[&["fit", "demo:mnist", "-o", "m.mm"], more].concat());
     }
+    refused(folder.path(), "holdout_in_words", &["compare", "demo:mnist", "--holdout", "half"]);
     refused(folder.path(), "holdout", &["compare", "demo:mnist", "--holdout", "1.5"]);
     refused(folder.path(), "no_faces", &["paper", "yale"]);
+}
+
+/// What a shell makes of `parts/*.npy` without quotes.
+#[test]
+fn a_pattern_that_the_shell_has_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    broken(folder.path());
+    let args = ["fit", "floats.npy", "whole.npy", "-o", "m.mm"];
+    refused(folder.path(), "unquoted_pattern", &args);
+    refused(folder.path(), "unquoted_pattern_info", &["info", "floats.npy", "whole.npy"]);
+    refused(folder.path(), "no_such_argument", &["info", "floats.npy", "nowhere.npy"]);
+}
+
+/// `matmix info` does not advise `matmix info`.
+#[test]
+fn what_info_cannot_read() {
+    let folder = tempfile::tempdir().unwrap();
+    broken(folder.path());
+    for (name, args) in [
+        ("info_words", &["info", "words.txt"][..]),
+        ("info_missing", &["info", "nowhere.npy"]),
+        ("info_ragged", &["info", "ragged"]),
+        ("info_colour", &["info", "whole.npy", "--colour"]),
+        ("info_shape", &["info", "whole.npy", "--shape", "5x5"]),
+    ] {
+        let said = refused(folder.path(), name, args);
+        assert!(!said.contains("matmix info"), "{name}: {said}");
+    }
+}
+
+#[test]
+fn more_samples_than_memory_holds() {
+    let folder = tempfile::tempdir().unwrap();
+    fit(folder.path(), "m.mm", &[]);
+    let more = "100000000000";
+    refused(
+        folder.path(),
+        "sample_budget",
+        &["sample", "m.mm", "-n", "1000", "--memory", "2MB", "-o", "s.npy"],
+    );
+    // How much is free differs from machine to machine.
+    for count in ["18446744073709551615", more] {
+        let output = run(folder.path(), &["sample", "m.mm", "-n", count, "-o", "s.npy"]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.starts_with(&format!("error: {count} samples of 28×28 take ")), "{said}");
+        assert!(said.contains("\nhint: draw fewer samples with -n"), "{said}");
+    }
+    ok(folder.path(), &["sample", "m.mm", "-n", "9", "--memory", "2MB", "-o", "s.npy"]);
+}
+
+/// Names and labels come from files, and must not steer the terminal or a spreadsheet.
+#[test]
+fn what_stands_in_files_is_only_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    broken(folder.path());
+    std::fs::write(folder.path().join("y.txt"), "\u{1b}[2J\n=1+1\n@x\n-x\n-1\nplain\n").unwrap();
+    let evil = "\u{1b}]0;evil\u{7}.npy";
+    std::fs::copy(folder.path().join("whole.npy"), folder.path().join(evil)).unwrap();
+    snapshot!("info_labels", folder.path(), &["info", "whole.npy", "--labels", "y.txt"]);
+    for args in [
+        &["info", evil][..],
+        &["info", "whole.npy", "--labels", "y.txt", "--json"],
+        &["fit", evil, "--shape", "5x5", "-o", "m.mm"],
+        &["fit", "\u{1b}[2J.npy", "-o", "m.mm"],
+        &["fit", "whole.npy", evil, "-o", "m.mm"],
+        &["fit", "whole.npy", "-k", "\u{1b}[2J", "-o", "m.mm"],
+        &["score", evil, "whole.npy"],
+        &["completions", "\u{1b}[2J"],
+    ] {
+        let output = run(folder.path(), args);
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert!(
+            !said.is_empty() && !said.contains(|c: char| c.is_control() && c != '\n'),
+            "{args:?}: {said}"
+        );
+    }
+    let fit = ["fit", "whole.npy", "-k", "1", "-r", "1", "-o", "m.mm", "-q"];
+    ok(folder.path(), &fit);
+    let output = ok(folder.path(), &["assign", "m.mm", "whole.npy", "--labels", "y.txt"]);
+    let csv = String::from_utf8(output.stdout).unwrap();
+    let labels: Vec<&str> = csv.lines().skip(1).map(|line| line.split(',').nth(1).unwrap()).collect();
+    assert_eq!(labels, ["\u{1b}[2J", "'=1+1", "'@x", "'-x", "-1", "plain"]);
+    let output = ok(folder.path(), &["assign", "m.mm", "whole.npy", "--labels", "y.txt", "--json"]);
+    let all: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let labels: Vec<&str> =
+        all["samples"].as_array().unwrap().iter().map(|s| s["label"].as_str().unwrap()).collect();
+    assert_eq!(labels, ["\u{1b}[2J", "=1+1", "@x", "-x", "-1", "plain"]);
+}
+
+/// What lies beside the data is not run when Python is, whether or not it has what --dask needs.
+#[test]
+fn a_python_module_beside_the_data_is_not_imported() {
+    let folder = tempfile::tempdir().unwrap();
+    broken(folder.path());
+    for module in ["json", "dask", "numpy", "distributed", "matmix", "warnings", "sitecustomize"] {
+        let hostile = format!("open('{module}-was-run', 'w')\n");
+        std::fs::write(folder.path().join(format!("{module}.py")), hostile).unwrap();
+    }
+    let before = names(folder.path());
+    run(folder.path(), &["fit", "whole.npy", "--dask", "tcp://127.0.0.1:1", "-o", "m.mm"]);
+    assert_eq!(names(folder.path()), before);
 }
 
 #[test]

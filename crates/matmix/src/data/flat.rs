@@ -171,7 +171,8 @@ pub(crate) fn map_file(path: &Path) -> Result<Mmap> {
     let file = File::open(path).map_err(|e| Error::io(path, "open", &e))?;
     let metadata = file.metadata().map_err(|e| Error::io(path, "open", &e))?;
     if metadata.is_dir() {
-        return Err(Error::Io { path: path.to_owned(), action: "open", message: "it is a folder".into() });
+        let folder = std::io::Error::new(std::io::ErrorKind::IsADirectory, "it is a folder");
+        return Err(Error::io(path, "open", &folder));
     }
     // SAFETY: the map is private to this process and only read. Another process that truncates the file
     // while it is mapped could end this one (SIGBUS); that is the documented price of not copying.

@@ -57,9 +57,15 @@ impl Meter {
         if self.stopped.load(Ordering::Relaxed) { Err(Error::Stopped) } else { Ok(()) }
     }
 
-    /// Ends the pass under way, and all that come after it, between two chunks, with [`Error::Stopped`].
+    /// Asks the pass under way, and every pass to come, to end: it does between two chunks, with
+    /// [`Error::Stopped`](crate::Error::Stopped).
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether somebody has asked for an end.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
     }
 
     /// Where the pass stands.

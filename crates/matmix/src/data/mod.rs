@@ -30,7 +30,7 @@ pub use digits::digits;
 pub use labels::Labels;
 pub use meter::{Meter, Reading};
 pub use model_file::ModelFile;
-pub use open::{DataSet, OpenOptions, open};
+pub use open::{DataSet, OpenOptions, files_of, open};
 pub use samples::Samples;
 pub use source::{Buffer, Chunk, Element, Residence, Scalar, Source};
 pub use spec::{parse_memory, parse_range, parse_resize, parse_scale, parse_shape};

@@ -280,18 +280,24 @@ pub(crate) fn source(path: &Path) -> Result<Box<dyn Source>> {
 pub fn write<T: Scalar>(
     path: impl Into<PathBuf>,
     shape: &[usize],
-    mut pieces: impl FnMut(&mut (dyn FnMut(&[T]) -> std::io::Result<()> + Send)) -> std::io::Result<()>,
+    pieces: impl FnMut(&mut (dyn FnMut(&[T]) -> std::io::Result<()> + Send)) -> std::io::Result<()>,
 ) -> Result<()> {
-    let path = path.into();
+    write_file(&path.into(), |out| write_to(out, shape, pieces))
+}
+
+/// The same to whatever takes bytes.
+pub fn write_to<T: Scalar>(
+    out: &mut (dyn std::io::Write + Send),
+    shape: &[usize],
+    mut pieces: impl FnMut(&mut (dyn FnMut(&[T]) -> std::io::Result<()> + Send)) -> std::io::Result<()>,
+) -> std::io::Result<()> {
     let descr = match T::ELEMENT {
         Element::U8 => "|u1",
         Element::F32 => "<f4",
         Element::F64 => "<f8",
     };
-    write_file(&path, |out| {
-        out.write_all(&header_bytes(descr, shape))?;
-        pieces(&mut |elements| out.write_all(bytemuck::cast_slice(elements)))
-    })
+    out.write_all(&header_bytes(descr, shape))?;
+    pieces(&mut |elements| out.write_all(bytemuck::cast_slice(elements)))
 }
 
 /// Writes an array that is in memory.

@@ -105,7 +105,12 @@ pub fn open(spec: &str, options: &OpenOptions) -> Result<DataSet> {
     options.validate()?;
     open_one(spec, options).map_err(|error| match error {
         // These say where the trouble is; the others know of no file.
-        Error::Io { .. } | Error::Format { .. } | Error::Data { .. } | Error::Option { .. } => error,
+        Error::Io { .. }
+        | Error::Format { .. }
+        | Error::Data { .. }
+        | Error::LabelCount { .. }
+        | Error::UnknownDemo { .. }
+        | Error::Option { .. } => error,
         other => Error::Data { name: spec.to_string(), problem: other.to_string() },
     })
 }
@@ -211,9 +216,11 @@ fn open_one(spec: &str, options: &OpenOptions) -> Result<DataSet> {
 
 /// A wrong number of labels is the trouble of the file they come from.
 fn about_labels(error: Error, options: &OpenOptions) -> Error {
-    match (&error, &options.labels) {
-        (Error::Count { what: "labels", .. }, Some(file)) => Error::data(file, error.to_string()),
-        _ => error,
+    match (error, &options.labels) {
+        (Error::Count { what: "labels", expected, found }, Some(file)) => {
+            Error::LabelCount { path: file.clone(), expected, found }
+        }
+        (other, _) => other,
     }
 }
 
@@ -285,7 +292,7 @@ impl Kind {
         if let Some(name) = spec.strip_prefix("demo:") {
             return match name {
                 "mnist" => Ok(Kind::Demo),
-                _ => Err(Error::data(path, "there is no such embedded data; there is demo:mnist")),
+                _ => Err(Error::UnknownDemo { name: spec.to_string() }),
             };
         }
         if path.is_dir() {
@@ -321,6 +328,15 @@ impl Kind {
                 "it is none of the formats that are read: .npy, .npz, IDX (plain or gzip), MATLAB .mat, a folder of images",
             )),
         }
+    }
+}
+
+/// The files that `spec` names; none if they are embedded. A folder is one of them.
+pub fn files_of(spec: &str) -> Vec<PathBuf> {
+    match files::named(spec) {
+        Ok(Some(files)) => files,
+        _ if spec.starts_with("demo:") => vec![],
+        _ => vec![split(spec).0],
     }
 }
 

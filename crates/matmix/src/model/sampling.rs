@@ -5,6 +5,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
 
 use super::Mixture;
+use crate::error::{Error, Result};
+use crate::memory;
 
 /// Samples drawn from a model, each with the component it came from.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,18 +20,48 @@ pub struct Drawn {
 impl Mixture {
     /// Draws `n` samples: a component, a core, noise. The same seed gives the same samples, and the first
     /// samples of a longer draw are those of a shorter one.
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory for so many; [`try_sample`](Self::try_sample) asks first.
     pub fn sample(&self, n: usize, seed: u64) -> Drawn {
-        self.draw(n, seed, true)
+        let empty = Drawn { samples: Vec::with_capacity(n * self.sample_len()), components: vec![] };
+        self.draw(empty, n, seed, true)
     }
 
     /// Draws `n` samples without the noise: what the components can express.
+    ///
+    /// # Panics
+    ///
+    /// As [`sample`](Self::sample) does.
     pub fn sample_noiseless(&self, n: usize, seed: u64) -> Drawn {
-        self.draw(n, seed, false)
+        let empty = Drawn { samples: Vec::with_capacity(n * self.sample_len()), components: vec![] };
+        self.draw(empty, n, seed, false)
     }
 
-    fn draw(&self, n: usize, seed: u64, noisy: bool) -> Drawn {
+    /// The same samples with (`noise`) or without noise, or how much memory they would take if there is not that much.
+    pub fn try_sample(&self, n: usize, seed: u64, noise: bool) -> Result<Drawn> {
+        let needed = self.drawn_bytes(n);
+        let available = memory::available();
+        let too_many = || Error::NoMemory { samples: n, shape: self.shape().to_vec(), needed, available };
+        if available.is_some_and(|available| needed > u128::from(available)) {
+            return Err(too_many());
+        }
+        let mut empty = Drawn { samples: vec![], components: vec![] };
+        let elements = n.checked_mul(self.sample_len()).ok_or_else(too_many)?;
+        empty.samples.try_reserve_exact(elements).map_err(|_| too_many())?;
+        empty.components.try_reserve_exact(n).map_err(|_| too_many())?;
+        Ok(self.draw(empty, n, seed, noise))
+    }
+
+    /// How many bytes `n` samples and their components take.
+    pub fn drawn_bytes(&self, n: usize) -> u128 {
+        let each = self.sample_len() * size_of::<f64>() + size_of::<usize>();
+        n as u128 * each as u128
+    }
+
+    fn draw(&self, mut drawn: Drawn, n: usize, seed: u64, noisy: bool) -> Drawn {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let mut drawn = Drawn { samples: Vec::with_capacity(n * self.sample_len()), components: vec![] };
         for _ in 0..n {
             let at: f64 = rng.random();
             let mut below = 0.0;

@@ -162,6 +162,7 @@ fn drive(
 ) -> Result<()> {
     if let Some(meter) = samples.meter() {
         meter.begin(samples.len());
+        meter.add(0)?;
     }
     if samples.is_read_ahead() {
         let workers = affordable(samples, sum_bytes, cuts)?;
@@ -264,7 +265,58 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicU64;
+
     use super::*;
+    use crate::data::Meter;
+
+    /// Counts samples, and asks for an end when it meets one of them.
+    struct Counting<'a> {
+        seen: AtomicU64,
+        meter: &'a Meter,
+        stop_at: usize,
+    }
+
+    impl Job for Counting<'_> {
+        type Scratch = ();
+        type Sum = ();
+
+        fn scratch(&self) {}
+
+        fn zero(&self) {}
+
+        fn add(&self, (): &mut (), range: Range<usize>, _: Chunk<'_>, (): &mut ()) -> Result<()> {
+            self.seen.fetch_add(range.len() as u64, Ordering::Relaxed);
+            if range.contains(&self.stop_at) {
+                self.meter.stop();
+            }
+            Ok(())
+        }
+
+        fn merge(&self, (): &mut (), (): &()) {}
+
+        fn sum_bytes(&self) -> usize {
+            0
+        }
+    }
+
+    #[test]
+    fn a_pass_that_is_asked_to_stop_ends_between_two_chunks() {
+        let meter = Arc::new(Meter::new());
+        // Four chunks of 256 samples.
+        let samples = Samples::from_vec(&[1], vec![1.0; 1024]).unwrap().with_meter(meter.clone());
+        let alone = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        let pass = |stop_at: usize| {
+            let job = Counting { seen: AtomicU64::new(0), meter: &meter, stop_at };
+            let result = alone.install(|| sum(&samples, &job));
+            (result, job.seen.into_inner())
+        };
+        assert_eq!(pass(usize::MAX), (Ok(()), 1024));
+        assert_eq!(pass(256), (Err(Error::Stopped), 512));
+        assert!(meter.is_stopped());
+        assert_eq!(pass(usize::MAX), (Err(Error::Stopped), 0), "nor does another one begin");
+    }
 
     #[test]
     fn results_are_done_in_order_and_the_first_failure_counts() {

@@ -3,16 +3,18 @@
 //! A unit test beside `Error` fails when a variant is not named in this file. What a damaged file leads to is also in
 //! `fuzz_formats.rs` (data) and `model_file.rs` (models and checkpoints).
 
+use std::ops::ControlFlow;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use crate::planted::statistics;
 use crate::planted::{drawn, random_mixture};
-use matmix::data::{Element, Labels, npy, open};
+use matmix::data::{Element, Labels, OpenOptions, npy, open};
 use matmix::pass::{AnySums, EmPass, GroupsPass, MomentsPass, RowsPass, ScatterPass, Stage, Task, Update};
 use matmix::{
     Algorithm, Backend, Checkpoint, Component, Cpu, Distance, Engine, Error, FitOptions, LowRank,
-    LowRankOptions, Matrix, Mixture, Model, ModelFile, Precision, Preset, Reconstruction, Samples, Start,
-    fit, fit_low_rank, fit_low_rank_on,
+    LowRankOptions, Matrix, Meter, Mixture, Model, ModelFile, Precision, Preset, Reconstruction, Samples,
+    Start, fit, fit_low_rank, fit_low_rank_on, fit_with,
 };
 
 fn six() -> Samples<'static> {
@@ -544,6 +546,69 @@ fn tasks_for_other_samples_and_bytes_that_are_none() {
 #[test]
 fn data_that_is_not_what_was_asked_for() {
     let error = open("demo:faces", &Default::default()).unwrap_err();
-    assert!(matches!(&error, Error::Data { .. }), "{error:?}");
+    assert_eq!(error, Error::UnknownDemo { name: "demo:faces".into() });
     says(&error, "demo:faces: there is no such embedded data; there is demo:mnist");
+    let exclude = vec!["x".into()];
+    let error = open("demo:mnist", &OpenOptions { exclude, ..OpenOptions::default() }).unwrap_err();
+    assert!(matches!(&error, Error::Data { .. }), "{error:?}");
+    says(&error, "demo:mnist: no sample has the label `x`; the labels are 0, 1, 2, 3, 4, 5, 6, 7, 8, 9");
+}
+
+#[test]
+fn a_label_too_few() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("y.txt");
+    std::fs::write(&path, "a\n".repeat(999)).unwrap();
+    let labels = Some(path.clone());
+    let error = open("demo:mnist", &OpenOptions { labels, ..OpenOptions::default() }).unwrap_err();
+    assert_eq!(error, Error::LabelCount { path: path.clone(), expected: 1000, found: 999 });
+    says(
+        &error,
+        &format!("{}: 999 labels for 1000 samples; exactly one per sample is needed", path.display()),
+    );
+}
+
+/// Near 2^64, and as many as no machine has memory for; what fits is the same as ever.
+#[test]
+fn more_samples_than_there_is_memory_for() {
+    let model = random_mixture(1, &[2, 3], &[1, 1], 2);
+    for samples in [usize::MAX, usize::MAX - 7, 1 << 60, 100_000_000_000_000] {
+        for noise in [true, false] {
+            let error = model.try_sample(samples, 1, noise).unwrap_err();
+            let Error::NoMemory { samples: asked, shape, needed, .. } = &error else { panic!("{error:?}") };
+            assert_eq!((*asked, &shape[..], *needed), (samples, &[2, 3][..], samples as u128 * 56));
+        }
+    }
+    let error = Error::NoMemory { samples: 1 << 60, shape: vec![2, 3], needed: 56 << 60, available: None };
+    says(&error, "1152921504606846976 samples of 2×3 take 64.6 EB, more memory than there is");
+    let error = Error::NoMemory {
+        samples: 100_000_000_000,
+        shape: vec![2, 3],
+        needed: 5_600_000_000_000,
+        available: Some(8_000_000_000),
+    };
+    let said = "100000000000 samples of 2×3 take 5.6 TB, more than the 8.0 GB of memory that are free";
+    says(&error, said);
+    assert_eq!(model.try_sample(9, 1, true), Ok(model.sample(9, 1)));
+    assert_eq!(model.try_sample(9, 1, false), Ok(model.sample_noiseless(9, 1)));
+}
+
+/// After the start, and after an iteration.
+#[test]
+fn a_fit_whose_passes_are_stopped() {
+    let samples = drawn(&random_mixture(1, &[2, 3], &[1, 1], 2), 500, 1);
+    for at in [0, 2] {
+        let meter = Arc::new(Meter::new());
+        let metered = samples.clone().with_meter(meter.clone());
+        let options = FitOptions { components: 2, rank: vec![1], tol: 0.0, ..FitOptions::default() };
+        let stopped = fit_with(&metered, &options, &mut |now| {
+            if now.iteration == at {
+                meter.stop();
+            }
+            ControlFlow::Continue(())
+        });
+        assert_eq!(stopped, Err(Error::Stopped));
+        assert_eq!(fit_low_rank(&metered, &LowRankOptions::default()).unwrap_err(), Error::Stopped);
+    }
+    says(&Error::Stopped, "the pass was stopped");
 }
