@@ -24,7 +24,7 @@
 //! | [`em`], [`moments`], [`scatter`], [`distances`], [`inference`], [`cores`] | the passes themselves |
 
 mod ahead;
-mod aligned;
+pub(crate) mod aligned;
 pub(crate) mod block;
 pub(crate) mod chunks;
 mod coarse;
