@@ -2,12 +2,12 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::Matrix;
 use super::eigen::eigen_symmetric;
 use super::panel::View;
-use super::product::{BEST, add_product};
+use super::product::add_product;
 use super::tile::Part;
 use super::vector::add_combination;
+use super::{BEST, Matrix};
 
 /// Rows of the factor that are made at a time.
 const BLOCK: usize = 64;

@@ -7,11 +7,10 @@ use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
-use super::Matrix;
 use super::eigen::Eigen;
-use super::product::BEST;
 use super::stretches::over_stretches;
 use super::tridiagonal::Tridiagonal;
+use super::{BEST, Matrix};
 use crate::pass::simd::Real;
 
 /// Steps per eigenvalue, at most; about two are needed.

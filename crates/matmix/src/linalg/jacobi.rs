@@ -5,12 +5,11 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::Matrix;
-use super::product::BEST;
 use super::qr::{Qr, orthonormal_basis};
 use super::vector::{norm, rotate, split_dot};
+use super::{BEST, Matrix};
 
-/// Sweeps over all pairs of rows; about six are needed.
+/// Sweeps over all pairs of rows, at most; six to eleven are needed.
 const SWEEPS: usize = 60;
 
 /// A = W·diag(σ)·Vᵀ with σ descending; (W, σ, V). `None` if it holds NaN or infinity.
@@ -18,7 +17,7 @@ pub fn svd_thin(a: &Matrix) -> Option<(Matrix, Vec<f64>, Matrix)> {
     if !a.is_finite() {
         return None;
     }
-    // The columns of the longer side as rows.
+    // Either way no more columns than rows.
     if a.rows() < a.cols() {
         let (v, values, w) = svd_of_columns(a.clone());
         Some((w, values, v))
@@ -39,19 +38,16 @@ fn svd_of_columns(mut columns: Matrix) -> (Matrix, Vec<f64>, Matrix) {
     let lengths: Vec<f64> = (0..n).map(|i| norm(rows.row(i))).collect();
     let mut sorted: Vec<usize> = (0..n).collect();
     sorted.sort_by(|&i, &j| lengths[j].total_cmp(&lengths[i]));
-    let mut w = Matrix::zeros(m, n);
+    let (mut w, mut v) = (Matrix::zeros(m, n), Matrix::zeros(n, n));
     for (j, &from) in sorted.iter().enumerate() {
         for (i, &x) in turn.row(from).iter().enumerate() {
             w[(i, j)] = x;
         }
-    }
-    reflectors.apply(&mut w);
-    let mut v = Matrix::zeros(n, n);
-    for (j, &from) in sorted.iter().enumerate() {
         for (&i, x) in order.iter().zip(rows.row(from)) {
             v[(i, j)] = x / lengths[from];
         }
     }
+    reflectors.apply(&mut w);
     let values: Vec<f64> = sorted.iter().map(|&i| lengths[i] * unit).collect();
     // What is left of a row without a length is no direction: any that is orthogonal to the others will do.
     let found = sorted.iter().take_while(|&&i| lengths[i] > f64::MIN_POSITIVE / f64::EPSILON).count();
@@ -94,9 +90,10 @@ impl WithSimd for Orthogonalize<'_> {
                     let tangent = tangent(cosine, lengths[i], lengths[j]);
                     let c = 1.0 / (1.0 + tangent * tangent).sqrt();
                     rotate(x, y, c, -c * tangent);
-                    let (shorter, longer) = (lengths[j] / lengths[i], lengths[i] / lengths[j]);
-                    lengths[i] = changed(lengths[i], 1.0 - tangent * cosine * shorter, x);
-                    lengths[j] = changed(lengths[j], 1.0 + tangent * cosine * longer, y);
+                    // ‖x‖² has lost t·x·y, which ‖y‖² has won.
+                    let (ratio, change) = (lengths[j] / lengths[i], tangent * cosine);
+                    lengths[i] = changed(lengths[i], 1.0 - change * ratio, x);
+                    lengths[j] = changed(lengths[j], 1.0 + change / ratio, y);
                     let (x, y) = self.turn.two_rows_mut(i, j);
                     rotate(x, y, c, -c * tangent);
                 }

@@ -16,6 +16,8 @@
 //! | [`tridiagonal`], [`implicit_qr`], [`eigen`] | all eigenpairs: made tridiagonal, made diagonal |
 //! | [`krylov`] | a few eigenpairs |
 
+use std::sync::LazyLock;
+
 mod cholesky;
 mod eigen;
 mod householder;
@@ -42,3 +44,8 @@ pub use matrix::Matrix;
 pub(crate) use product::add_rows_gram;
 pub use qr::orthonormal_basis;
 pub use tensor::{expand, mode_contraction, mode_product, project, sides_around};
+
+use crate::pass::simd::Path;
+
+/// The instruction set everything here runs on.
+static BEST: LazyLock<Path> = LazyLock::new(Path::best);

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
-use super::product::BEST;
+use super::BEST;
 use super::tile::{Left, width};
 use crate::pass::aligned::Aligned;
 use crate::pass::simd::Real;

@@ -1,22 +1,18 @@
 //! Products of matrices: plain loops for small ones, panels and their kernel for large ones.
 //!
-//! Every number is one sum over the steps in an order of their own, whoever makes it.
+//! Every number is one sum over the steps, in an order that depends on the sizes alone.
 
 use std::ops::Range;
-use std::sync::LazyLock;
 
 use pulp::{Simd, WithSimd};
 
-use super::Matrix;
 use super::panel::{Panels, View, pieces};
 use super::stretches::over_stretches;
 use super::tile::{AddSquare, Left, Part, STEPS, width};
 use super::vector::{add_combination, split_dot};
+use super::{BEST, Matrix};
 use crate::pass::aligned::Aligned;
-use crate::pass::simd::{Path, Real};
-
-/// The instruction set everything here runs on.
-pub(super) static BEST: LazyLock<Path> = LazyLock::new(Path::best);
+use crate::pass::simd::Real;
 
 /// Products of more multiplications are worth the panels.
 const PACKED: usize = 1 << 12;
@@ -62,10 +58,8 @@ pub(super) fn add_product(
         }
         return;
     }
-    let stretch = match size > PARALLEL {
-        true => rows.div_ceil(STRETCHES).next_multiple_of(width::<f64>()),
-        false => rows,
-    };
+    let stretches = if size > PARALLEL { STRETCHES } else { 1 };
+    let stretch = rows.div_ceil(stretches).next_multiple_of(width::<f64>());
     let room = (RIGHT_NUMBERS / columns).next_multiple_of(STEPS).min(steps);
     let mut panels = Panels::new(room, columns);
     for steps in pieces(0..steps, room) {

@@ -4,8 +4,6 @@
 //! along the steps of both panels. Every number is one sum over the steps in their order, so that it does not depend on
 //! the width of the machine's vectors.
 
-use std::array;
-
 use pulp::{Simd, WithSimd};
 
 use crate::pass::simd::Real;
@@ -88,10 +86,10 @@ impl<T: Real> AddSquare<'_, T> {
                     let first = (i0 + i) * self.stride + v0 * lanes;
                     first..first + V * lanes
                 };
-                let mut sum: [[T::Vector<S>; V]; I] = array::from_fn(|i| {
-                    let from = T::vectors::<S>(&self.square[at(i)]);
-                    array::from_fn(|v| from[v])
-                });
+                let mut sum = [[T::splat(simd, T::from_f64(0.0)); V]; I];
+                for i in 0..I {
+                    sum[i].copy_from_slice(T::vectors::<S>(&self.square[at(i)]));
+                }
                 let right = right.chunks_exact(vectors).map(|right| &right[v0..v0 + V]);
                 match self.left {
                     Left::Panel(left) => {
@@ -106,8 +104,11 @@ impl<T: Real> AddSquare<'_, T> {
                         }
                     }
                     Left::Lines { data, stride } => {
-                        let lines: [&[T]; I] =
-                            array::from_fn(|i| &data[(i0 + i).min(self.rows - 1) * stride..][..steps]);
+                        let mut lines = [&data[..0]; I];
+                        for i in 0..I {
+                            // The last row in place of those that are not there.
+                            lines[i] = &data[(i0 + i).min(self.rows - 1) * stride..][..steps];
+                        }
                         for (s, right) in (0..steps).zip(right) {
                             for i in 0..I {
                                 let factor = T::splat(simd, lines[i][s]);

@@ -7,12 +7,12 @@ use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
-use super::Matrix;
 use super::householder::{Reflectors, reflect};
 use super::panel::View;
-use super::product::{BEST, add_product};
+use super::product::add_product;
 use super::tile::Part;
 use super::vector::{add_combination, dot_and_add, split_dot};
+use super::{BEST, Matrix};
 
 /// Columns that are made tridiagonal before the rest of the matrix is brought up to date.
 const BLOCK: usize = 32;
@@ -61,8 +61,7 @@ impl Tridiagonal {
     }
 }
 
-/// Makes a few columns of A tridiagonal. The reflectors V of these columns would make A − VᵀW − WᵀV of it; they leave it as it
-/// is.
+/// Makes a few columns of A tridiagonal. A itself stays as it is: what their reflectors V make of it is A − VᵀW − WᵀV.
 struct ReduceBlock<'a> {
     a: &'a Matrix,
     columns: Range<usize>,

@@ -3,11 +3,9 @@
 //! Nothing is fused and sums are split in the same way everywhere, so that the bits are those of plain code. What is
 //! `#[inline(always)]` is compiled for the instruction set of those who call it.
 
-use std::array;
-
 use pulp::{Simd, WithSimd};
 
-use super::product::BEST;
+use super::BEST;
 
 /// Sums that a long one is split into: enough for several vectors of any machine.
 const SUMS: usize = 16;
@@ -96,9 +94,10 @@ pub(super) fn add_combination<'a>(
 ) {
     let few = count / 4 * 4;
     for k in (0..few).step_by(4) {
-        let f: [f64; 4] = array::from_fn(|i| factor(k + i));
-        let [a, b, c, d]: [&[f64]; 4] = array::from_fn(|i| &row(k + i)[..y.len()]);
-        for i in 0..y.len() {
+        let f = [factor(k), factor(k + 1), factor(k + 2), factor(k + 3)];
+        let n = y.len();
+        let (a, b, c, d) = (&row(k)[..n], &row(k + 1)[..n], &row(k + 2)[..n], &row(k + 3)[..n]);
+        for i in 0..n {
             y[i] += (f[0] * a[i] + f[1] * b[i]) + (f[2] * c[i] + f[3] * d[i]);
         }
     }
@@ -140,10 +139,14 @@ pub(super) fn rotate(x: &mut [f64], y: &mut [f64], c: f64, s: f64) {
 }
 
 #[inline(always)]
-fn total(sums: [f64; SUMS]) -> f64 {
-    let eight: [f64; 8] = array::from_fn(|i| sums[i] + sums[i + 8]);
-    let four: [f64; 4] = array::from_fn(|i| eight[i] + eight[i + 4]);
-    (four[0] + four[2]) + (four[1] + four[3])
+fn total(mut sums: [f64; SUMS]) -> f64 {
+    // Halves, as a vector is added up.
+    for half in [8, 4, 2, 1] {
+        for i in 0..half {
+            sums[i] += sums[i + half];
+        }
+    }
+    sums[0]
 }
 
 #[cfg(test)]
