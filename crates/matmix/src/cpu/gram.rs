@@ -1,23 +1,18 @@
 //! Σ x xᵀ of many vectors x, the kernel of everything whose scatter is large.
 //!
-//! The vectors are kept in panels of a few columns each, `panel[vector][column]`, a block of them at a time. A tile of
-//! the product stays in registers while it walks along the vectors of a block: two panels are in the first-level cache,
-//! all panels of a block in the second. Every number is one sum over the vectors in their order, so that it does not
-//! depend on the width of the machine's vectors.
+//! The vectors are kept in panels of a few columns each, `panel[vector][column]`, a block of them at a time: the vectors
+//! are the steps of a product of matrices. Two panels are in the first-level cache, all panels of a block in the second.
+//! Every number is one sum over the vectors in their order, so that it does not depend on the width of the machine's
+//! vectors.
 
-use pulp::{Simd, WithSimd};
+use pulp::Simd;
 
 use super::aligned::Aligned;
 use super::simd::Real;
+use crate::linalg::tile::{self, AddSquare, Left, Part};
 
-/// Vectors per block: two panels of 16 KB each.
-const BLOCK: usize = 128;
-
-/// Vectors of 64 bytes per row of a panel.
-const ROW_VECTORS: usize = 2;
-
-/// Machine vectors per tile.
-const TILE_VECTORS: usize = 2;
+/// Vectors per block.
+const BLOCK: usize = tile::STEPS;
 
 /// Σ x xᵀ in the working precision.
 pub(super) struct Gram<T> {
@@ -31,7 +26,7 @@ pub(super) struct Gram<T> {
 
 impl<T: Real> Gram<T> {
     /// Columns per panel.
-    const WIDTH: usize = ROW_VECTORS * T::LANES;
+    const WIDTH: usize = tile::width::<T>();
 
     pub(super) fn new(columns: usize) -> Self {
         let panels = columns.div_ceil(Self::WIDTH);
@@ -78,80 +73,33 @@ impl<T: Real> Gram<T> {
 
     #[inline(always)]
     fn add_block<S: Simd>(&mut self, simd: S) {
-        // A function of its own: inlined wherever it is called, the tiles would take long to compile.
-        simd.vectorize(AddBlock(self));
-        self.filled = 0;
-    }
-}
-
-struct AddBlock<'a, T>(&'a mut Gram<T>);
-
-impl<T: Real> WithSimd for AddBlock<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let Gram { columns, filled, block, sums } = self.0;
-        let width = Gram::<T>::WIDTH;
+        let Self { columns, filled, block, sums } = self;
+        let width = Self::WIDTH;
         let panel = |p: usize| &block[p * BLOCK * width..(p * BLOCK + *filled) * width];
         let mut squares = sums.chunks_exact_mut(width * width);
         for a in 0..columns.div_ceil(width) {
-            let rows = width.min(*columns - a * width);
             for b in 0..=a {
                 let Some(square) = squares.next() else { return };
-                let square = T::vectors_mut::<S>(square);
-                let (left, right) = (panel(a), T::vectors::<S>(panel(b)));
-                if S::REGISTER_COUNT >= 32 {
-                    add_square::<T, S, 8>(simd, left, right, rows, square);
-                } else {
-                    add_square::<T, S, 4>(simd, left, right, rows, square);
-                }
+                // A function of its own: inlined wherever it is called, the tiles would take long to compile.
+                simd.vectorize(AddSquare {
+                    left: Left::Panel(panel(a)),
+                    right: panel(b),
+                    rows: width.min(*columns - a * width),
+                    columns: width.min(*columns - b * width),
+                    part: if a == b { Part::Lower } else { Part::Whole },
+                    square,
+                    stride: width,
+                });
             }
         }
-    }
-}
-
-/// Adds the products of the first `rows` columns of one panel with all of another, I columns at a time.
-#[inline(always)]
-fn add_square<T: Real, S: Simd, const I: usize>(
-    simd: S,
-    left: &[T],
-    right: &[T::Vector<S>],
-    rows: usize,
-    square: &mut [T::Vector<S>],
-) {
-    const V: usize = TILE_VECTORS;
-    let width = Gram::<T>::WIDTH;
-    let vectors = width * size_of::<T>() / size_of::<T::Vector<S>>();
-    let zero = T::splat(simd, T::from_f64(0.0));
-    for i0 in (0..rows).step_by(I) {
-        for v0 in (0..vectors).step_by(V) {
-            let mut sum = [[zero; V]; I];
-            for i in 0..I {
-                for v in 0..V {
-                    sum[i][v] = square[(i0 + i) * vectors + v0 + v];
-                }
-            }
-            for (left, right) in left.chunks_exact(width).zip(right.chunks_exact(vectors)) {
-                let (left, right) = (&left[i0..i0 + I], &right[v0..v0 + V]);
-                for i in 0..I {
-                    let factor = T::splat(simd, left[i]);
-                    for v in 0..V {
-                        sum[i][v] = T::mul_add(simd, factor, right[v], sum[i][v]);
-                    }
-                }
-            }
-            for i in 0..I {
-                for v in 0..V {
-                    square[(i0 + i) * vectors + v0 + v] = sum[i][v];
-                }
-            }
-        }
+        self.filled = 0;
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use pulp::WithSimd;
+
     use super::super::simd::Instructions;
     use super::*;
 

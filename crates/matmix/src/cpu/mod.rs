@@ -19,7 +19,7 @@
 //! | [`em`], [`infer`], [`cores`], [`moments`], [`nearest`], [`scatter`] | the passes |
 //! | [`oracle`] | tests: every instruction set against the equations written out |
 
-mod aligned;
+pub(crate) mod aligned;
 mod bounds;
 mod components_abreast;
 mod contract;
@@ -40,7 +40,7 @@ mod plan;
 mod redo;
 mod samples_abreast;
 mod scatter;
-mod simd;
+pub(crate) mod simd;
 mod tiles;
 
 use crate::data::{Element, Samples};
@@ -54,7 +54,7 @@ use simd::Instructions;
 
 pub(crate) use matching::{MATCHED, MatchBlock, MatchBounds, MatchScratch, match_rounding};
 /// Packing a sample costs about as much as so many multiply-adds per element.
-pub(crate) use samples_abreast::PACKING;
+pub(crate) use samples_abreast::{MAX_TILE, PACKING};
 
 /// The processor of this machine, as a [`Backend`].
 ///

@@ -3,12 +3,11 @@
 //! One source serves all of them: a kernel is generic over `pulp::Simd` and is compiled once per
 //! instruction set; which one runs is decided when a pass starts.
 
-use std::ops::{Add, Mul, Sub};
+use std::ops::{Add, AddAssign, Mul, MulAssign, Sub};
 
 use pulp::{Simd, WithSimd};
 
 use super::samples_abreast::Transpose;
-use crate::linalg::Product;
 
 /// An instruction set a kernel can run on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,13 +86,15 @@ impl std::fmt::Display for Instructions {
 /// A number type the kernels run in: `f32` or `f64`.
 pub(crate) trait Real:
     Transpose
-    + Product
     + bytemuck::Pod
+    + PartialEq
     + Send
     + Sync
     + Add<Output = Self>
     + Mul<Output = Self>
     + Sub<Output = Self>
+    + AddAssign
+    + MulAssign
 {
     /// As many as fit one 64-byte vector; blocks are a multiple of it on every instruction set, so that
     /// the sums do not depend on the width of the machine's vectors.

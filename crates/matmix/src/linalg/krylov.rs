@@ -1,12 +1,13 @@
 //! A few leading eigenpairs from a Krylov space: to ten digits, or only roughly.
 
-use std::ops::Range;
-
-use faer::{Mat, MatRef, Side};
-use rayon::prelude::*;
-
 use super::Matrix;
-use super::decompose::{Eigen, matrix, view};
+use super::eigen::{Eigen, eigen_symmetric};
+use super::panel::View;
+use super::product::add_product;
+use super::qr::orthonormal_basis;
+use super::stretches::over_stretches;
+use super::tile::Part;
+use super::vector::{add_scaled, norm};
 
 /// By how much the blocks are wider than what is looked for, so that eigenvalues of any multiplicity are found.
 const WIDER: usize = 4;
@@ -26,26 +27,27 @@ const KRYLOV_RESIDUAL: f64 = 1e-10;
 const ROUGH_BLOCKS: usize = 3;
 const ROUGH_SHARE: usize = 2;
 
-/// Rows of a product that one thread makes at a time.
-const PRODUCT_ROWS: usize = 128;
+/// Rows that are read at a time, and the stretches of them whose sums are made side by side, at most.
+const ROWS: usize = 128;
+const STRETCHES: usize = 32;
 
 /// Block Lanczos with full orthogonalisation from a fixed start: `None` if the eigenpairs are not found to ten digits in
 /// a space that is small beside the matrix.
 pub(super) fn krylov_eigen(a: &Matrix, count: usize) -> Option<Eigen> {
     let (n, width) = (a.rows(), count + WIDER);
     let blocks = n / (KRYLOV_SHARE * width);
-    let largest = a.largest();
-    if largest == 0.0 || blocks < KRYLOV_BLOCKS {
+    if a.largest() == 0.0 || blocks < KRYLOV_BLOCKS {
         return None;
     }
-    let a = Mat::from_fn(n, n, |i, j| 0.5 * (a[(i, j)] + a[(j, i)]) / largest);
+    let unit = a.unit();
+    let a = a.symmetric_part(1.0 / unit);
     let mut space = Krylov::new(patternless(n, width), blocks);
     for b in 0..blocks {
-        space.grow(|block| product(&a, block));
+        space.grow(|block| a.times(block));
         if b + 1 >= KRYLOV_BLOCKS && (b + 1 - KRYLOV_BLOCKS).is_multiple_of(KRYLOV_STEP) {
             let (eigen, residual) = space.leading(count)?;
             if residual <= KRYLOV_RESIDUAL {
-                let values = eigen.values.iter().map(|v| v * largest).collect();
+                let values = eigen.values.iter().map(|v| v * unit).collect();
                 return Some(Eigen { values, ..eigen });
             }
         }
@@ -63,35 +65,26 @@ pub(crate) fn rough_eigen_of_rows(mut x: Matrix, count: usize) -> Option<Eigen> 
         return None;
     }
     // Squares of huge and of tiny numbers are no numbers.
-    let largest = x.largest();
-    if !(largest.is_normal() && x.is_finite()) {
+    if !(x.largest().is_normal() && x.is_finite()) {
         return None;
     }
-    x.scale(1.0 / largest);
-    let x = view(&x);
+    let unit = x.unit();
+    x.scale(1.0 / unit);
     // Mixtures of all rows: half a step ahead of numbers that know nothing of X.
-    let mixing = patternless(x.nrows(), width);
-    let start = sum_of_stretches(x.nrows(), |stretch| {
-        x.get(stretch.clone(), ..).transpose() * mixing.get(stretch, ..)
-    });
+    let start = x.transpose_times(&patternless(x.rows(), width));
     let mut space = Krylov::new(start, ROUGH_BLOCKS);
     for _ in 0..ROUGH_BLOCKS {
-        space.grow(|block| {
-            sum_of_stretches(x.nrows(), |stretch| {
-                let rows = x.get(stretch, ..);
-                rows.transpose() * (rows * block)
-            })
-        });
+        space.grow(|block| gram_times(&x, block));
     }
     let (eigen, _) = space.leading(count)?;
-    let values = eigen.values.iter().map(|v| v * largest * largest).collect();
+    let values = eigen.values.iter().map(|v| v * unit * unit).collect();
     Some(Eigen { values, ..eigen }).filter(|eigen| eigen.vectors.is_finite())
 }
 
 /// The same numbers every time, without a pattern: not orthogonal to anything that is looked for.
-fn patternless(rows: usize, cols: usize) -> Mat<f64> {
+fn patternless(rows: usize, cols: usize) -> Matrix {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    Mat::from_fn(rows, cols, |_, _| {
+    Matrix::from_fn(rows, cols, |_, _| {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
@@ -101,84 +94,79 @@ fn patternless(rows: usize, cols: usize) -> Mat<f64> {
 
 /// An orthonormal basis of the space of B, A·B, A²·B, … for a symmetric A and a start B, and its image under A.
 struct Krylov {
-    basis: Mat<f64>,
-    image: Mat<f64>,
-    /// How many of their columns are filled.
-    size: usize,
-    /// The next block, not yet orthogonal to those before it.
-    next: Mat<f64>,
+    /// One vector per row, as in the image: blocks follow each other.
+    basis: Vec<f64>,
+    image: Vec<f64>,
+    /// The next block, one vector per column, not yet orthogonal to those before it.
+    next: Matrix,
 }
 
 impl Krylov {
-    fn new(start: Mat<f64>, blocks: usize) -> Self {
-        let empty = || Mat::zeros(start.nrows(), start.ncols() * blocks);
-        Self { basis: empty(), image: empty(), size: 0, next: start }
+    fn new(start: Matrix, blocks: usize) -> Self {
+        let empty = || Vec::with_capacity(start.rows() * start.cols() * blocks);
+        Self { basis: empty(), image: empty(), next: start }
     }
 
     /// Adds a block.
-    fn grow(&mut self, times_a: impl Fn(&Mat<f64>) -> Mat<f64>) {
-        let (done, size) = (self.size, self.size + self.next.ncols());
+    fn grow(&mut self, times_a: impl Fn(&Matrix) -> Matrix) {
         // Twice is enough.
         for _ in 0..2 {
-            let before = self.basis.get(.., ..done);
-            self.next = &self.next - before * (before.transpose() * &self.next);
-            self.next = self.next.qr().compute_thin_Q();
+            let before = self.vectors(&self.basis);
+            let mut along = before.times(self.next.view());
+            along.scale(-1.0);
+            let width = self.next.cols();
+            add_product(before, along.view(), Part::Whole, self.next.as_mut_slice(), width);
+            self.next = orthonormal_basis(&self.next);
         }
         let image = times_a(&self.next);
-        self.basis.get_mut(.., done..size).copy_from(&self.next);
-        self.image.get_mut(.., done..size).copy_from(&image);
-        (self.size, self.next) = (size, image);
+        self.basis.extend(self.next.transpose().as_slice());
+        self.image.extend(image.transpose().as_slice());
+        self.next = image;
+    }
+
+    fn vectors<'a>(&self, data: &'a [f64]) -> View<'a, f64> {
+        let length = self.next.rows();
+        View::new(data, data.len() / length, length, length)
     }
 
     /// The `count` leading eigenpairs of A in this space, and the largest ‖A v − λ v‖ relative to the largest eigenvalue.
     fn leading(&self, count: usize) -> Option<(Eigen, f64)> {
-        ritz(self.basis.get(.., ..self.size), self.image.get(.., ..self.size), count)
-    }
-}
-
-/// A·B for symmetric A, a stretch of its columns, which are its rows, after the other: each number is one sum whoever
-/// makes it.
-fn product(a: &Mat<f64>, b: &Mat<f64>) -> Mat<f64> {
-    let stretches: Vec<usize> = (0..a.ncols()).step_by(PRODUCT_ROWS).collect();
-    let parts: Vec<Mat<f64>> = stretches
-        .par_iter()
-        .map(|&from| a.get(.., from..(from + PRODUCT_ROWS).min(a.ncols())).transpose() * b)
-        .collect();
-    let mut whole = Mat::zeros(a.ncols(), b.ncols());
-    for (&from, part) in stretches.iter().zip(&parts) {
-        whole.get_mut(from..from + part.nrows(), ..).copy_from(part);
-    }
-    whole
-}
-
-/// Σ of a term for every stretch of so many rows: in the order of the stretches, whoever makes them.
-fn sum_of_stretches(rows: usize, term: impl Fn(Range<usize>) -> Mat<f64> + Sync) -> Mat<f64> {
-    let stretches = (0..rows.div_ceil(PRODUCT_ROWS)).into_par_iter();
-    let stretch = |s: usize| s * PRODUCT_ROWS..((s + 1) * PRODUCT_ROWS).min(rows);
-    let terms: Vec<Mat<f64>> = stretches.map(|s| term(stretch(s))).collect();
-    terms.into_iter().reduce(|sum, term| sum + term).unwrap_or_else(Mat::new)
-}
-
-/// The `count` leading eigenpairs of A in the space of an orthonormal basis, from the basis and its image under A, and
-/// the largest ‖A v − λ v‖ relative to the largest eigenvalue.
-fn ritz(basis: MatRef<'_, f64>, image: MatRef<'_, f64>, count: usize) -> Option<(Eigen, f64)> {
-    let small = basis.transpose() * image;
-    let size = small.nrows();
-    let small = Mat::from_fn(size, size, |i, j| 0.5 * (small[(i, j)] + small[(j, i)]));
-    let eigen = small.self_adjoint_eigen(Side::Lower).ok()?;
-    let leading = Mat::from_fn(size, count, |i, j| eigen.U()[(i, size - 1 - j)]);
-    let (vectors, images) = (basis * &leading, image * &leading);
-    let values: Vec<f64> = (0..count).map(|j| eigen.S()[size - 1 - j]).collect();
-    let square = |j: usize, i: usize| (images[(i, j)] - values[j] * vectors[(i, j)]).powi(2);
-    let mut residual = 0.0;
-    for j in 0..count {
-        let norm = (0..basis.nrows()).map(|i| square(j, i)).sum::<f64>().sqrt();
-        if norm.is_nan() {
-            return None;
+        let (basis, image) = (self.vectors(&self.basis), self.vectors(&self.image));
+        let Eigen { mut values, vectors } = eigen_symmetric(&basis.times(image.transpose()))?;
+        values.truncate(count);
+        let leading = vectors.first_cols(count);
+        let (vectors, images) =
+            (basis.transpose_times(leading.view()), image.transpose_times(leading.view()));
+        let mut residual = 0.0;
+        for (j, value) in values.iter().enumerate() {
+            let differences: Vec<f64> =
+                (0..vectors.rows()).map(|i| images[(i, j)] - value * vectors[(i, j)]).collect();
+            let norm = norm(&differences);
+            if norm.is_nan() {
+                return None;
+            }
+            residual = f64::max(residual, norm / values[0]);
         }
-        residual = f64::max(residual, norm / values[0]);
+        Some((Eigen { values, vectors }, residual))
     }
-    Some((Eigen { values, vectors: matrix(vectors.as_ref()) }, residual))
+}
+
+/// XᵀX·B, a few rows of X at a time: X is read once.
+fn gram_times(x: &Matrix, b: &Matrix) -> Matrix {
+    let size = x.cols() * b.cols();
+    let stretch = x.rows().div_ceil(STRETCHES).next_multiple_of(ROWS);
+    let mut sums = vec![0.0; x.rows().div_ceil(stretch) * size];
+    over_stretches(&mut sums, size, &|number, sum| {
+        let end = ((number + 1) * stretch).min(x.rows());
+        for first in (number * stretch..end).step_by(ROWS) {
+            let rows = x.rows_view(first..(first + ROWS).min(end));
+            add_product(rows, rows.times(b.view()).view(), Part::Whole, sum, b.cols());
+        }
+    });
+    let (sum, others) = sums.split_at_mut(size);
+    others.chunks_exact(size).for_each(|other| add_scaled(sum, 1.0, other));
+    sums.truncate(size);
+    Matrix::from_vec(x.cols(), b.cols(), sums)
 }
 
 #[cfg(test)]

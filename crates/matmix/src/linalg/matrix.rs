@@ -1,6 +1,9 @@
 //! A small row-major matrix of doubles.
 
-use std::ops::{Index, IndexMut};
+use std::ops::{Index, IndexMut, Range};
+
+use super::panel::View;
+use super::vector::dot;
 
 /// A row-major matrix of doubles.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -66,6 +69,27 @@ impl Matrix {
         &self.data[i * self.cols..(i + 1) * self.cols]
     }
 
+    /// Row `i`.
+    pub(super) fn row_mut(&mut self, i: usize) -> &mut [f64] {
+        &mut self.data[i * self.cols..(i + 1) * self.cols]
+    }
+
+    /// Rows i < j.
+    pub(super) fn two_rows_mut(&mut self, i: usize, j: usize) -> (&mut [f64], &mut [f64]) {
+        let (before, after) = self.data.split_at_mut(j * self.cols);
+        (&mut before[i * self.cols..(i + 1) * self.cols], &mut after[..self.cols])
+    }
+
+    /// All of it, for a product.
+    pub(super) fn view(&self) -> View<'_, f64> {
+        View::new(&self.data, self.rows, self.cols, self.cols)
+    }
+
+    /// Some of its rows, for a product.
+    pub(super) fn rows_view(&self, rows: Range<usize>) -> View<'_, f64> {
+        View::new(&self.data[rows.start * self.cols..], rows.len(), self.cols, self.cols)
+    }
+
     /// Column `j` as a vector of its own.
     pub fn col(&self, j: usize) -> Vec<f64> {
         (0..self.rows).map(|i| self[(i, j)]).collect()
@@ -78,43 +102,34 @@ impl Matrix {
 
     /// Aᵀ.
     pub fn transpose(&self) -> Self {
-        Self::from_fn(self.cols, self.rows, |i, j| self[(j, i)])
+        let mut out = Self::zeros(self.cols, self.rows);
+        // Block by block: a line of the cache is not read, or written, a second time.
+        const BLOCK: usize = 8;
+        for i0 in (0..self.rows).step_by(BLOCK) {
+            for j0 in (0..self.cols).step_by(BLOCK) {
+                for i in i0..self.rows.min(i0 + BLOCK) {
+                    for j in j0..self.cols.min(j0 + BLOCK) {
+                        out.data[j * self.rows + i] = self.data[i * self.cols + j];
+                    }
+                }
+            }
+        }
+        out
     }
 
     /// A·B.
     pub fn times(&self, b: &Matrix) -> Self {
-        assert_eq!(self.cols, b.rows, "inner dimensions agree");
-        let mut c = Self::zeros(self.rows, b.cols);
-        for i in 0..self.rows {
-            let out = &mut c.data[i * b.cols..(i + 1) * b.cols];
-            for (l, &a) in self.row(i).iter().enumerate() {
-                for (o, &x) in out.iter_mut().zip(b.row(l)) {
-                    *o += a * x;
-                }
-            }
-        }
-        c
+        self.view().times(b.view())
     }
 
     /// Aᵀ·B.
     pub fn transpose_times(&self, b: &Matrix) -> Self {
-        assert_eq!(self.rows, b.rows, "inner dimensions agree");
-        let mut c = Self::zeros(self.cols, b.cols);
-        for l in 0..self.rows {
-            for (i, &a) in self.row(l).iter().enumerate() {
-                let out = &mut c.data[i * b.cols..(i + 1) * b.cols];
-                for (o, &x) in out.iter_mut().zip(b.row(l)) {
-                    *o += a * x;
-                }
-            }
-        }
-        c
+        self.view().transpose_times(b.view())
     }
 
     /// A·Bᵀ.
     pub fn times_transpose(&self, b: &Matrix) -> Self {
-        assert_eq!(self.cols, b.cols, "inner dimensions agree");
-        Self::from_fn(self.rows, b.rows, |i, j| dot(self.row(i), b.row(j)))
+        self.view().times(b.view().transpose())
     }
 
     /// Makes a symmetric matrix of its lower triangle.
@@ -166,14 +181,22 @@ impl Matrix {
         self.data.iter().fold(0.0, |largest, x| largest.max(x.abs()))
     }
 
+    /// The power of two beneath the largest magnitude: to be divided by it costs no digits.
+    pub(super) fn unit(&self) -> f64 {
+        f64::from_bits(self.largest().to_bits() & f64::INFINITY.to_bits()).max(f64::MIN_POSITIVE)
+    }
+
+    /// ½ (A + Aᵀ) · factor.
+    pub(super) fn symmetric_part(&self, factor: f64) -> Self {
+        let mut out = self.transpose();
+        out.data.iter_mut().zip(&self.data).for_each(|(y, x)| *y = 0.5 * (*y * factor + x * factor));
+        out
+    }
+
     /// Whether no element is NaN or infinite.
     pub fn is_finite(&self) -> bool {
         self.data.iter().all(|x| x.is_finite())
     }
-}
-
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(x, y)| x * y).sum()
 }
 
 impl Index<(usize, usize)> for Matrix {

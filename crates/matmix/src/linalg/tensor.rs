@@ -1,7 +1,7 @@
 //! Mode products of one dense tensor, in double precision.
 //!
 //! Tensors are row-major: the last mode varies fastest. For the many samples of a pass there is a kernel
-//! in [`pass`](crate::pass); this is for means, cores and whatever is done once per component.
+//! in [`cpu`](crate::cpu); this is for means, cores and whatever is done once per component.
 
 use super::Matrix;
 

@@ -19,4 +19,5 @@ pub(super) use block::SampleBlock;
 pub(crate) use pack::PACKING;
 pub(super) use pack::{PackedWhole, Panel, lanes};
 pub(super) use products::SampleProducts;
+pub(crate) use transpose::MAX_TILE;
 pub(super) use transpose::Transpose;

@@ -9,7 +9,7 @@ use std::ops::{Add, Mul};
 use pulp::Simd;
 
 /// Elements of a row of the largest tile.
-pub(super) const MAX_TILE: usize = 8;
+pub(crate) const MAX_TILE: usize = 8;
 
 /// A number type with a tile that is transposed in registers where the machine can.
 pub(crate) trait Transpose: Copy {
