@@ -52,11 +52,17 @@ fn hint(error: &anyhow::Error) -> Option<String> {
     }
     let error = error.downcast_ref::<Error>()?;
     let hint = match error {
+        Error::ImageSizes { other_size: (rows, columns), .. } => {
+            return Some(format!("--resize {rows}x{columns} brings all images to one size"));
+        }
+        Error::Changed { .. } => {
+            "begin again; what a file is to become is better written to another one first"
+        }
         Error::Io { action: "write" | "make", .. } => {
             "the folder of an output must exist and be writable; give another -o"
         }
         Error::Io { .. } => {
-            "check the name; DATA is a .npy, .npz, IDX or .mat file, a folder of images, or demo:mnist"
+            "check the name; DATA is a .npy, .npz, IDX, .mat or .csv file, a folder of images, - or demo:mnist"
         }
         Error::Format { format: "model file", .. } => {
             "`matmix fit DATA -k 10 -r 4x4 -o MODEL` makes a model file"
@@ -86,11 +92,27 @@ fn hint(error: &anyhow::Error) -> Option<String> {
             "--memory is what a pass may take; fewer --threads and components need less of it"
         }
         Error::Overflow { .. } => "--scale multiplies every value",
-        Error::Count { what: "labels", .. } => "--labels takes one label per sample: text lines, .npy or IDX",
-        Error::Data { problem, .. } if problem.contains("labels for") => {
+        Error::Count { what: "labels", .. } | Error::LabelCount { .. } | Error::NoLabels { .. } => {
             "--labels takes one label per sample: text lines, .npy or IDX"
         }
-        Error::Data { problem, .. } if problem.contains("--") => "`matmix info DATA` says what was found",
+        Error::NoArray { path, .. } => {
+            return Some(format!("name the array behind a colon: {}:NAME", path.display()));
+        }
+        Error::ShapeNeeded { numbers, .. } => {
+            return Some(format!("--shape ROWSxCOLUMNS says it, or --shape {numbers} for vectors"));
+        }
+        Error::OnlyImages { option, .. } => {
+            return Some(format!("leave out --{option}; --shape gives samples another shape"));
+        }
+        Error::UnknownLabel { .. } => "`matmix info DATA` lists the labels",
+        Error::Unpacked { packed: None, .. } => "give more --memory, or save the samples as a .npy file",
+        Error::Unpacked { .. } => "--memory 8GB, say, allows as much",
+        Error::Cell { .. } => {
+            "a .csv file has one sample per line, numbers only; a first line with names is passed over"
+        }
+        Error::NotRead { .. } => {
+            "DATA is a .npy, .npz, IDX, .mat or .csv file, a folder of images, - or demo:mnist"
+        }
         Error::Data { name, .. } if name.starts_with("demo:") => "demo:mnist holds 1000 digits of 28×28",
         _ => "`matmix info DATA` says what is read; --shape, --resize, --take and --labels change it",
     };

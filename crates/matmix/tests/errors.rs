@@ -5,11 +5,14 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod made;
+mod pictures;
 mod planted;
 
 use std::str::FromStr;
 
-use matmix::data::{Element, Labels, npy, open};
+use matmix::data::{Element, Labels, OpenOptions, npy, open};
+use matmix::error::Change;
 use matmix::pass::{Sums, Task, statistics};
 use matmix::{
     Algorithm, Checkpoint, Component, Distance, Engine, Error, FitOptions, LowRank, LowRankOptions, Matrix,
@@ -527,6 +530,107 @@ fn tasks_for_other_samples_and_bytes_that_are_none() {
     let error = Task::from_bytes(b"no task").unwrap_err();
     assert!(matches!(&error, Error::Bytes { what: "task", .. }), "{error:?}");
     says(&error, "these bytes are not a readable task: they are 7 bytes and end inside the header");
+}
+
+#[test]
+fn images_of_different_sizes() {
+    let folder = tempfile::tempdir().unwrap();
+    pictures::save(folder.path().join("a.png"), 2, 3, &[0; 6]);
+    pictures::save(folder.path().join("b.png"), 4, 3, &[0; 12]);
+    let error = open(folder.path().to_str().unwrap(), &Default::default()).unwrap_err();
+    let (path, other) = (folder.path().join("b.png"), folder.path().join("a.png"));
+    let message = format!(
+        "{}: it has 4×3 pixels, but {} has 2×3; all samples need one shape",
+        path.display(),
+        other.display()
+    );
+    assert_eq!(error, Error::ImageSizes { path, size: (4, 3), other, other_size: (2, 3) });
+    says(&error, &message);
+}
+
+#[test]
+fn a_file_that_changes_while_it_is_in_use() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.png");
+    pictures::save(&path, 2, 3, &[0; 6]);
+    let options = OpenOptions { memory_budget: Some(5), ..OpenOptions::default() };
+    let set = open(folder.path().to_str().unwrap(), &options);
+    // One image alone is more than five bytes.
+    assert!(set.is_err());
+    pictures::save(folder.path().join("b.png"), 2, 3, &[0; 6]);
+    let options = OpenOptions { memory_budget: Some(6), ..OpenOptions::default() };
+    let set = open(folder.path().to_str().unwrap(), &options).unwrap();
+    std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(9).unwrap();
+    let error = set.samples.to_f64(0..1).unwrap_err();
+    assert!(matches!(&error, Error::Changed { change: Change::Size { after: 9, .. }, .. }), "{error:?}");
+    assert!(error.to_string().contains("a.png: it has become shorter (9 bytes instead of "), "{error}");
+}
+
+#[test]
+fn files_of_another_kind_and_arrays_that_are_not_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let save = |name: &str, bytes: &[u8]| {
+        std::fs::write(folder.path().join(name), bytes).unwrap();
+        folder.path().join(name)
+    };
+    let refused = |path: &std::path::Path| open(path.to_str().unwrap(), &Default::default()).unwrap_err();
+    let path = save("x.parquet", b"PAR1");
+    let error = refused(&path);
+    let instead = "save its numbers as a .npy or .csv file";
+    says(&error, &format!("{}: it is a Parquet file, which is not read here; {instead}", path.display()));
+    assert_eq!(error, Error::NotRead { path, found: "a Parquet file", instead });
+    let mat = made::MatFile::new(false, false).variable("fea", 9, &[2, 3], 2, &[0; 6]).bytes;
+    let path = save("x.mat", &mat);
+    let error = refused(&path);
+    says(
+        &error,
+        &format!(
+            "{}: the samples in `fea` have 3 numbers, which is no square image; their shape has to be given",
+            path.display()
+        ),
+    );
+    assert_eq!(error, Error::ShapeNeeded { path: path.clone(), array: "fea".into(), numbers: 3 });
+    let named = std::path::PathBuf::from(format!("{}:y", path.display()));
+    let held = vec!["`fea` (2×3)".to_string()];
+    assert_eq!(refused(&named), Error::NoArray { path, wanted: Some("y".into()), held });
+    let path = save("x.csv", b"1,2\n3,?\n");
+    let error = refused(&path);
+    assert!(matches!(&error, Error::Cell { line: 2, column: 2, .. }), "{error:?}");
+    says(&error, &format!("{}: line 2, column 2: `?` is no number", path.display()));
+}
+
+#[test]
+fn labels_and_options_that_do_not_fit_the_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("y.txt");
+    std::fs::write(&path, "a\nb\n").unwrap();
+    let refused = |options: &OpenOptions| open("demo:mnist", options).unwrap_err();
+    let error = refused(&OpenOptions { labels: Some(path.clone()), ..OpenOptions::default() });
+    says(&error, &format!("{}: 2 labels for 1000 samples; exactly one per sample is needed", path.display()));
+    assert_eq!(error, Error::LabelCount { path, labels: 2, samples: 1000 });
+    let error = refused(&OpenOptions { colour: true, ..OpenOptions::default() });
+    let found = "the embedded data";
+    assert_eq!(error, Error::OnlyImages { name: "demo:mnist".into(), option: "colour", found });
+    let error = refused(&OpenOptions { exclude: vec!["x".into()], ..OpenOptions::default() });
+    assert!(
+        matches!(&error, Error::UnknownLabel { label, labels, .. } if label == "x" && labels.len() == 10)
+    );
+    let path = folder.path().join("x.npy");
+    npy::write_array(&path, &[6, 2], &[1.0f32; 12]).unwrap();
+    let exclude = OpenOptions { exclude: vec!["x".into()], ..OpenOptions::default() };
+    let name = path.display().to_string();
+    assert_eq!(open(&name, &exclude).unwrap_err(), Error::NoLabels { name });
+}
+
+#[test]
+fn more_than_may_be_unpacked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.csv");
+    std::fs::write(&path, "1,2\n3,4\n").unwrap();
+    let options = OpenOptions { memory_budget: Some(31), ..OpenOptions::default() };
+    let name = path.display().to_string();
+    let error = open(&name, &options).unwrap_err();
+    assert_eq!(error, Error::Unpacked { name, needed: 32, limit: 31, packed: None });
 }
 
 #[test]

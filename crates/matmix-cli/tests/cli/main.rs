@@ -3,6 +3,7 @@
 
 mod bits;
 mod commands;
+mod data;
 #[path = "../../../matmix/tests/made/mod.rs"]
 mod made;
 mod misuse;

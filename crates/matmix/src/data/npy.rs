@@ -3,16 +3,20 @@
 //! Files in C order stay on disk; `u8`, `f32` and `f64` in this machine's byte order are worked on as they are, every
 //! other real type is converted chunk by chunk. Fortran order is put in order once, in memory.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::atomic::write_file;
-use super::flat::{FlatFile, map_file};
+use super::flat::{FlatFile, map_known};
+use super::limit::Limit;
 use super::samples::Samples;
 use super::source::{Buffer, Element, InMemory, Scalar, Source};
 use crate::error::{Error, Result, sides};
 
 const FORMAT: &str = ".npy file";
-const MAGIC: &[u8] = b"\x93NUMPY";
+pub(crate) const MAGIC: &[u8] = b"\x93NUMPY";
+/// What is read of a stream at a time, in bytes.
+const PIECE: usize = 1 << 20;
 
 /// What the header of a `.npy` file says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,6 +116,15 @@ pub enum Elements {
 }
 
 impl Elements {
+    /// What was decoded into a buffer.
+    pub(crate) fn from_buffer(element: Element, buffer: Buffer) -> Self {
+        match element {
+            Element::U8 => Elements::U8(buffer.u8),
+            Element::F32 => Elements::F32(buffer.f32),
+            Element::F64 => Elements::F64(buffer.f64),
+        }
+    }
+
     /// The number of elements.
     pub fn len(&self) -> usize {
         match self {
@@ -150,16 +163,65 @@ pub fn parse(bytes: &[u8]) -> std::result::Result<Array, String> {
     let header = Header::parse(bytes)?;
     let body = body(&header, bytes)?;
     let elements = decode(&header.descr, body)?;
-    let elements = if header.fortran_order {
-        match elements {
-            Elements::U8(x) => Elements::U8(from_fortran_order(&header.shape, &x)),
-            Elements::F32(x) => Elements::F32(from_fortran_order(&header.shape, &x)),
-            Elements::F64(x) => Elements::F64(from_fortran_order(&header.shape, &x)),
-        }
-    } else {
-        elements
+    Ok(ordered(header, elements))
+}
+
+/// The array in C order.
+fn ordered(header: Header, elements: Elements) -> Array {
+    let shape = header.shape;
+    let elements = match elements {
+        elements if !header.fortran_order => elements,
+        Elements::U8(x) => Elements::U8(from_fortran_order(&shape, &x)),
+        Elements::F32(x) => Elements::F32(from_fortran_order(&shape, &x)),
+        Elements::F64(x) => Elements::F64(from_fortran_order(&shape, &x)),
     };
-    Ok(Array { shape: header.shape, elements })
+    Array { shape, elements }
+}
+
+/// Decodes a `.npy` file from a stream, piece by piece.
+pub(crate) fn read(name: &str, mut stream: impl Read, limit: Limit) -> Result<Array> {
+    let wrong = |problem: String| Error::format(Path::new(name), FORMAT, problem);
+    let io = |e: std::io::Error| Error::io(Path::new(name), "read", &e);
+    let mut start = Vec::new();
+    let mut pull =
+        |start: &mut Vec<u8>, count: usize| stream.by_ref().take(count as u64).read_to_end(start).map_err(io);
+    pull(&mut start, 12)?;
+    // Versions 2 and 3 count the bytes of their header in four bytes; it is never that long.
+    let length = match start[..] {
+        [_, _, _, _, _, _, 1, _, a, b, ..] => 10 + usize::from(u16::from_le_bytes([a, b])),
+        [_, _, _, _, _, _, _, _, a, b, 0 | 1, 0] => 12 + u32::from_le_bytes([a, b, start[10], 0]) as usize,
+        _ => start.len(),
+    };
+    let more = length.saturating_sub(start.len());
+    pull(&mut start, more)?;
+    let header = Header::parse(&start).map_err(wrong)?;
+    let size = element_size(&header.descr).map_err(wrong)?;
+    let needed = header.count().and_then(|n| n.checked_mul(size));
+    let needed = needed.ok_or_else(|| wrong("its shape is too large".into()))?;
+    limit.check(name, worked_bytes(&header.descr, needed as u64))?;
+    let mut buffer = Buffer::new();
+    let mut piece = start.split_off(header.offset.min(start.len()));
+    let mut found = 0;
+    loop {
+        piece.truncate(needed - found);
+        let whole = piece.len() / size * size;
+        decode_into(&header.descr, &piece[..whole], &mut buffer).map_err(wrong)?;
+        found += whole;
+        piece.drain(..whole);
+        if found == needed || pull(&mut piece, PIECE)? == 0 {
+            break;
+        }
+    }
+    if found < needed {
+        return Err(wrong(format!(
+            "its shape {} of {} needs {needed} bytes of data, but {} are there; it was cut short",
+            sides(&header.shape),
+            header.descr,
+            found + piece.len()
+        )));
+    }
+    let elements = Elements::from_buffer(worked_in(&header.descr), buffer);
+    Ok(ordered(header, elements))
 }
 
 /// The bytes of the elements, after a check that they are all there.
@@ -178,25 +240,37 @@ fn body<'b>(header: &Header, bytes: &'b [u8]) -> std::result::Result<&'b [u8], S
 }
 
 pub(crate) fn element_size(descr: &str) -> std::result::Result<usize, String> {
-    let unknown = || format!("its elements are `{descr}`; real numbers are needed (u1, f4, f8, integers)");
+    let unknown =
+        || format!("its elements are `{descr}`; real numbers are needed (u1, f2, f4, f8, integers)");
     let (kind, size) = descr.get(1..2).zip(descr.get(2..)).ok_or_else(unknown)?;
     match (kind, size) {
         ("u" | "i" | "b", "1") => Ok(1),
-        ("u" | "i", "2") => Ok(2),
+        ("u" | "i" | "f", "2") => Ok(2),
         ("u" | "i" | "f", "4") => Ok(4),
         ("u" | "i" | "f", "8") => Ok(8),
         _ => Err(unknown()),
     }
 }
 
+/// The type that elements are worked on in.
+pub(crate) fn worked_in(descr: &str) -> Element {
+    match descr.get(1..).unwrap_or_default() {
+        "u1" | "b1" => Element::U8,
+        "i1" | "u2" | "i2" | "f2" | "f4" => Element::F32,
+        _ => Element::F64,
+    }
+}
+
+/// The bytes of elements as they are worked on, from those they are stored in.
+pub(crate) fn worked_bytes(descr: &str, stored: u64) -> u64 {
+    let size = element_size(descr).unwrap_or(1) as u64;
+    (stored / size).saturating_mul(worked_in(descr).size() as u64)
+}
+
 pub(crate) fn decode(descr: &str, body: &[u8]) -> std::result::Result<Elements, String> {
     let mut buffer = Buffer::new();
     decode_into(descr, body, &mut buffer)?;
-    Ok(match &descr[1..] {
-        "u1" | "b1" => Elements::U8(buffer.u8),
-        "i1" | "u2" | "i2" | "f4" => Elements::F32(buffer.f32),
-        _ => Elements::F64(buffer.f64),
-    })
+    Ok(Elements::from_buffer(worked_in(descr), buffer))
 }
 
 /// Adds the elements in `body` to a buffer, in the type they are worked on.
@@ -216,6 +290,10 @@ pub(crate) fn decode_into(descr: &str, body: &[u8], to: &mut Buffer) -> std::res
         "i1" => numbers!(i8, to.f32, f32),
         "u2" => numbers!(u16, to.f32, f32),
         "i2" => numbers!(i16, to.f32, f32),
+        "f2" => to.f32.extend(body.chunks_exact(2).map(|b| {
+            let bytes = [b[0], b[1]];
+            (if big { half::f16::from_be_bytes(bytes) } else { half::f16::from_le_bytes(bytes) }).to_f32()
+        })),
         "f4" => numbers!(f32, to.f32, f32),
         "u4" => numbers!(u32, to.f64, f64),
         "i4" => numbers!(i32, to.f64, f64),
@@ -254,7 +332,7 @@ pub(crate) fn from_fortran_order<T: Copy>(shape: &[usize], x: &[T]) -> Vec<T> {
 /// The samples of a `.npy` file: on disk, or in memory where they have to be put in order first (Fortran's). The first
 /// axis counts the samples, the others are the modes.
 pub(crate) fn source(path: &Path) -> Result<Box<dyn Source>> {
-    let map = map_file(path)?;
+    let (map, identity) = map_known(path)?;
     let wrong = |problem: String| Error::format(path, FORMAT, problem);
     let header = Header::parse(&map).map_err(wrong)?;
     body(&header, &map).map_err(wrong)?;
@@ -265,8 +343,16 @@ pub(crate) fn source(path: &Path) -> Result<Box<dyn Source>> {
         )));
     }
     let (len, shape) = (header.shape[0], header.shape[1..].to_vec());
+    if shape.contains(&0) {
+        return Err(wrong(format!(
+            "its shape is {}; a sample of {} holds nothing",
+            sides(&header.shape),
+            sides(&shape)
+        )));
+    }
     if !header.fortran_order {
-        let file = FlatFile::new(path, map, &header.descr, header.offset, len, &shape).map_err(wrong)?;
+        let file =
+            FlatFile::new(path, (map, identity), &header.descr, header.offset, len, &shape).map_err(wrong)?;
         return Ok(Box::new(file));
     }
     Ok(match parse(&map).map_err(wrong)?.elements {
@@ -348,6 +434,54 @@ mod tests {
         assert_eq!(npy.residence(), Residence::Memory);
         let x = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0];
         assert_eq!(npy.read(0..2, &mut Buffer::new()).unwrap(), Chunk::F32(&x));
+    }
+
+    #[test]
+    fn half_precision_is_read_in_either_byte_order() {
+        // 1, -2, 65504 (the largest), 2^-24 (the smallest), infinity: sign, five bits of exponent, ten of fraction.
+        let bits = [0x3c00u16, 0xc000, 0x7bff, 0x0001, 0x7c00, 0x3555];
+        let expected = vec![1.0, -2.0, 65504.0, 2f32.powi(-24), f32::INFINITY, 0.333_251_95];
+        let little: Vec<u8> = bits.iter().flat_map(|x| x.to_le_bytes()).collect();
+        let big: Vec<u8> = bits.iter().flat_map(|x| x.to_be_bytes()).collect();
+        assert_eq!(decode("<f2", &little), Ok(Elements::F32(expected.clone())));
+        assert_eq!(decode(">f2", &big), Ok(Elements::F32(expected)));
+    }
+
+    #[test]
+    fn samples_that_hold_nothing_are_refused_in_either_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.npy");
+        let c_order = header_bytes("<f8", &[3, 0, 2]);
+        let mut fortran = c_order.clone();
+        let at = fortran.windows(5).position(|w| w == b"False").unwrap();
+        fortran[at..at + 5].copy_from_slice(b"True ");
+        for bytes in [c_order, fortran] {
+            std::fs::write(&path, bytes).unwrap();
+            for error in [source(&path).err().unwrap(), Samples::from_npy_files(&[&path, &path]).unwrap_err()]
+            {
+                assert!(
+                    error.to_string().contains("its shape is 3×0×2; a sample of 0×2 holds nothing"),
+                    "{error}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_stream_gives_what_the_file_gives() {
+        for (descr, body) in [("<f8", vec![7; 48]), (">i2", (0..12).collect()), ("|u1", (0..6).collect())] {
+            let file = [header_bytes(descr, &[2, 3]), body].concat();
+            let limit = Limit::unpacked(Some(48));
+            assert_eq!(
+                read("-", &file[..], limit),
+                parse(&file).map_err(|e| Error::format(Path::new("-"), FORMAT, e))
+            );
+            let cut = read("-", &file[..file.len() - 1], limit).unwrap_err().to_string();
+            assert!(cut.contains("it was cut short"), "{cut}");
+            assert!(read("-", &file[..30], limit).is_err());
+            let small = read("-", &file[..], Limit::unpacked(Some(5)));
+            assert!(matches!(small, Err(Error::Unpacked { limit: 5, .. })));
+        }
     }
 
     #[test]

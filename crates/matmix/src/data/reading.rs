@@ -14,6 +14,12 @@ impl Samples<'_> {
         self.source.residence()
     }
 
+    /// Whether what holds the samples is still what it was when it was opened: a file that was written to, cut short or
+    /// replaced is an error. Every pass asks before it begins.
+    pub fn check_unchanged(&self) -> Result<()> {
+        self.source.check()
+    }
+
     /// The bytes of all samples as they are stored.
     pub fn stored_bytes(&self) -> u64 {
         (self.len() as u64).saturating_mul((self.sample_len() * self.element().size()) as u64)

@@ -92,6 +92,7 @@ fn walk<W: Send, R: Send>(
     map: impl Fn(&mut W, Range<usize>, Chunk<'_>) -> Result<R> + Sync + Send,
     mut take: impl FnMut(usize, R) -> Result<()>,
 ) -> Result<()> {
+    samples.check_unchanged()?;
     let ranges = ranges(samples);
     let meter = samples.meter();
     if let Some(meter) = meter {
