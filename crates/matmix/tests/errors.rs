@@ -564,6 +564,22 @@ fn a_file_that_changes_while_it_is_in_use() {
     let error = set.samples.to_f64(0..1).unwrap_err();
     assert!(matches!(&error, Error::Changed { change: Change::Size { after: 9, .. }, .. }), "{error:?}");
     assert!(error.to_string().contains("a.png: it has become shorter (9 bytes instead of "), "{error}");
+    // A mapped file that has become shorter ends a pass before it begins, not the process; one that is read piece by
+    // piece must not be another.
+    let (path, other) = (folder.path().join("x.npy"), folder.path().join("y.npy"));
+    npy::write_array(&path, &[12_288, 2, 3], &[1.0f32; 6 * 12_288]).unwrap();
+    let mapped = Samples::from_npy(&path).unwrap();
+    let read = Samples::from_npy(&path).unwrap().with_memory_budget(150_000);
+    let pass = |samples: &Samples<'_>| Task::Moments { origin: vec![0.0; 6] }.run(samples, 0).map(|_| ());
+    assert_eq!((pass(&mapped), pass(&read)), (Ok(()), Ok(())));
+    npy::write_array(&other, &[12_288, 2, 3], &[2.0f32; 6 * 12_288]).unwrap();
+    std::fs::rename(&other, &path).unwrap();
+    assert_eq!(pass(&mapped), Ok(()));
+    assert_eq!(pass(&read), Err(Error::Changed { path: path.clone(), change: Change::Replaced }));
+    let mapped = Samples::from_npy(&path).unwrap();
+    std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(200).unwrap();
+    let change = Change::Size { before: 6 * 12_288 * 4 + 128, after: 200 };
+    assert_eq!(pass(&mapped), Err(Error::Changed { path, change }));
 }
 
 #[test]

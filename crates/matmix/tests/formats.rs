@@ -329,11 +329,15 @@ fn what_unpacks_to_more_than_it_may_is_refused_before_it_is_unpacked() {
     let begun = std::time::Instant::now();
     let mat = |packed| MatFile::new(false, packed).variable("fea", 9, &[1024, 1024], 2, &zeros).bytes;
     let npy = [("x.npy", npy_bytes("|u1", "1024, 1024", &zeros))];
+    let mut fortran = npy[0].1.clone();
+    let order = fortran.windows(5).position(|w| w == b"False").unwrap();
+    fortran[order..order + 5].copy_from_slice(b"True ");
     for path in [
         save(at, "x.mat", &mat(true)),
         save(at, "x.npz", &npz(CompressionMethod::Deflated, &npy)),
         save(at, "x-ubyte.gz", &gzip(&idx(8, &[1024, 1024], &zeros))),
         save(at, "x.csv", "1,2\n".repeat(1 << 16).as_bytes()),
+        save(at, "fortran.npy", &fortran),
     ] {
         let small = OpenOptions { memory_budget: Some(1 << 19), ..default() };
         let said = message(&path, &small);

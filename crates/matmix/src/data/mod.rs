@@ -7,6 +7,7 @@
 pub mod atomic;
 mod csv;
 mod digits;
+mod elements;
 mod file;
 mod files;
 mod flat;

@@ -167,9 +167,13 @@ fn open_one(spec: &str, options: &OpenOptions) -> Result<DataSet> {
             if let Some(other) = files.iter().find(|f| f.extension().is_none_or(|e| e != "npy")) {
                 return Err(Error::data(other, "only .npy files can be parts of one set"));
             }
+            check_order(spec, &files, budget)?;
             Found::plain(Samples::from_npy_files(&files)?)
         }
-        Kind::Npy => Found::plain(Samples::from_npy(&path)?),
+        Kind::Npy => {
+            check_order(spec, std::slice::from_ref(&path), budget)?;
+            Found::plain(Samples::from_npy(&path)?)
+        }
         Kind::Csv => csv::open(&path, budget)?,
         Kind::Stdin => {
             let (found, is) = from_stream(called(spec), &mut std::io::stdin().lock(), budget)?;
@@ -219,6 +223,14 @@ fn open_one(spec: &str, options: &OpenOptions) -> Result<DataSet> {
         samples = samples.with_memory_budget(budget);
     }
     Ok(DataSet { samples, labels, name, format, names, notes })
+}
+
+/// Whether there is memory for the files that have to be put in order first.
+fn check_order(name: &str, files: &[PathBuf], budget: Option<u64>) -> Result<()> {
+    let Some(budget) = budget else { return Ok(()) };
+    let bytes: Result<Vec<Option<u64>>> = files.iter().map(|file| npy::reordered_bytes(file)).collect();
+    let sum = bytes?.into_iter().flatten().fold(0u64, u64::saturating_add);
+    Limit::unpacked(Some(budget)).check(name, sum)
 }
 
 /// The samples of an IDX file, and the labels that lie beside it.
