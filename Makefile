@@ -2,7 +2,7 @@
 # make test   sets everything up and runs every test: Rust, Python, and the browser where one is installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo python test test-rust test-python test-browser lint bench bench-kernels bench-quick clean
+.PHONY: help demo python test test-rust test-python test-browser fuzz lint bench bench-kernels bench-quick clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -24,6 +24,11 @@ test-python: python ## the Python package, scikit-learn's own checks and the wor
 
 test-browser: ## the report in a real browser, where one is installed
 	tests/browser/run.sh
+
+SECONDS_EACH ?= 300
+fuzz: ## broken files for every reader, for SECONDS_EACH seconds each (300), new ones each time
+	MATMIX_FUZZ_SECONDS=$(SECONDS_EACH) MATMIX_FUZZ_SEED=$${MATMIX_FUZZ_SEED:-$$(date +%s)} \
+		cargo test -p matmix --test fuzz -- --nocapture --test-threads 1
 
 lint: ## formatting and lints, without a single warning
 	cargo fmt --all --check

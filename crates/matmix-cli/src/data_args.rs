@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use matmix::data::{
-    DataSet, OpenOptions, files_of, parse_memory, parse_range, parse_resize, parse_scale, parse_shape,
+    DataSet, Note, OpenOptions, files_of, parse_memory, parse_range, parse_resize, parse_scale, parse_shape,
 };
 use matmix::error::sides;
 use matmix::{Error, Model, ModelFile, Samples};
@@ -12,6 +12,7 @@ use matmix::{Error, Model, ModelFile, Samples};
 use crate::error::hinted;
 use crate::interrupt;
 use crate::numbers::whole;
+use crate::output;
 
 /// A list of sides as one argument: `28x28`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,6 +78,9 @@ pub(crate) struct Reading {
     /// How much memory a pass over the data may take; a larger set of files is read piece by piece.
     #[arg(long, value_parser = memory, value_name = "2GB")]
     memory: Option<u64>,
+    /// Whether notes about the data are unwanted.
+    #[arg(from_global)]
+    quiet: bool,
 }
 
 impl Reading {
@@ -99,6 +103,9 @@ impl Reading {
             memory_budget: self.memory,
         };
         let mut data = matmix::data::open(spec, &options)?;
+        for note in &data.notes {
+            output::say(self.quiet, &format!("note: {}: {note}{}", data.name, remedy(note)));
+        }
         // For the bar that shows how far a pass has come, and for whoever wants it to end.
         data.samples = data.samples.with_meter(interrupt::meter());
         Ok(data)
@@ -112,6 +119,16 @@ impl Reading {
     /// bytes over 255 means the same ever after.
     pub(crate) fn like(&self, file: &ModelFile) -> Self {
         Self { scale: self.scale.or_else(|| file.options["scale"].as_f64()), ..self.clone() }
+    }
+}
+
+/// What to do if a choice was not the right one.
+fn remedy(note: &Note) -> &'static str {
+    match note {
+        Note::Grey { .. } => " (--colour keeps the colours)",
+        Note::Labels { .. } => " (--labels gives others)",
+        Note::Square { .. } | Note::Axis { .. } => " (--shape gives another shape)",
+        _ => "",
     }
 }
 
@@ -243,5 +260,8 @@ pub(crate) fn shape_of(file: &ModelFile) -> Vec<usize> {
 pub(crate) fn is_model(path: &Path) -> bool {
     use std::io::Read;
     let mut start = [0; 9];
-    std::fs::File::open(path).and_then(|mut f| f.read_exact(&mut start)).is_ok() && start[8] == b'{'
+    // A pipe that is only looked at has lost what was read.
+    path.is_file()
+        && std::fs::File::open(path).and_then(|mut f| f.read_exact(&mut start)).is_ok()
+        && start[8] == b'{'
 }

@@ -95,6 +95,12 @@ fn hint(error: &anyhow::Error, doing: Doing) -> Option<String> {
         return Some(hinted.hint.clone());
     }
     let hint = match error.downcast_ref::<Error>()? {
+        Error::ImageSizes { other_size: (rows, columns), .. } => {
+            return Some(format!("--resize {rows}x{columns} brings all images to one size"));
+        }
+        Error::Changed { .. } => {
+            "begin again; what a file is to become is better written to another one first"
+        }
         Error::Io { code: Some(code), .. } if is_full(*code) => "make room there, or give another -o",
         Error::Io { action: "write" | "make", .. } => {
             "the folder of an output must exist and be writable; give another -o"
@@ -124,6 +130,23 @@ fn hint(error: &anyhow::Error, doing: Doing) -> Option<String> {
         Error::NoMemory { .. } => "draw fewer samples with -n; another --seed draws others",
         Error::Overflow { .. } => "--scale multiplies every value",
         Error::UnknownDemo { .. } => "demo:mnist holds 1000 digits of 28×28",
+        Error::NoLabels { .. } => LABELS,
+        Error::NoArray { path, .. } => {
+            return Some(format!("name the array behind a colon: {}:NAME", path.display()));
+        }
+        Error::ShapeNeeded { numbers, .. } => {
+            return Some(format!("--shape ROWSxCOLUMNS says it, or --shape {numbers} for vectors"));
+        }
+        Error::OnlyImages { option, .. } => {
+            return Some(format!("leave out --{option}; --shape gives samples another shape"));
+        }
+        Error::UnknownLabel { .. } => "`matmix info DATA` lists the labels",
+        Error::Unpacked { packed: None, .. } => "give more --memory, or save the samples as a .npy file",
+        Error::Unpacked { .. } => "--memory 8GB, say, allows as much",
+        Error::Cell { .. } => {
+            "a .csv file has one sample per line, numbers only; a first line with names is passed over"
+        }
+        Error::NotRead { .. } => DATA,
         _ if doing == Doing::Info => DATA,
         Error::ShapeMismatch { .. } => {
             "`matmix info MODEL` says what a model is for; --shape and --resize change the shape of the data"

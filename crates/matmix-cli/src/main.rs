@@ -19,8 +19,9 @@ use crate::error::{Doing, hinted};
 
 /// Mixtures of bilateral probabilistic PCA for samples that are matrices or tensors.
 ///
-/// DATA is a .npy file, a .npz file (or file.npz:array), an IDX file (plain or gzip), a MATLAB .mat file (or
-/// file.mat:variable), a folder of images, or demo:mnist: 1000 embedded digits to try things on.
+/// DATA is a .npy file, several of them ('parts/*.npy'), a .npz file (or file.npz:array), an IDX file (plain or gzip), a
+/// MATLAB .mat file (or file.mat:variable), a .csv file, a folder of images, a TIFF file of several pages, - for a .npy or
+/// .csv file on standard input, or demo:mnist: 1000 embedded digits to try things on.
 #[derive(Debug, Parser)]
 #[command(name = "matmix", version, max_term_width = 100, arg_required_else_help = true)]
 #[command(after_help = "\

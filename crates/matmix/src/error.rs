@@ -279,22 +279,138 @@ pub enum Error {
         problem: String,
     },
 
-    /// A file of labels with more or fewer labels than there are samples.
-    #[error("{}: {found} labels for {expected} samples; exactly one per sample is needed", .path.display())]
-    LabelCount {
-        /// The file.
-        path: PathBuf,
-        /// The number of samples.
-        expected: usize,
-        /// The number of labels.
-        found: usize,
-    },
-
     /// No embedded data of this name.
     #[error("{name}: there is no such embedded data; there is demo:mnist")]
     UnknownDemo {
         /// The name that was given.
         name: String,
+    },
+
+    /// A file that was changed while its samples were in use.
+    #[error("{}: {change} since it was opened; nobody may change a file while it is in use", .path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+        /// What happened to it.
+        change: Change,
+    },
+
+    /// A file of a known kind that is not read.
+    #[error("{}: it is {found}, which is not read here; {instead}", .path.display())]
+    NotRead {
+        /// The file or folder.
+        path: PathBuf,
+        /// What it is: "an HDF5 file".
+        found: &'static str,
+        /// What can be done with it.
+        instead: &'static str,
+    },
+
+    /// A file that holds arrays, but not the one that was asked for, or none that looks like samples.
+    #[error("{}: {}; it holds {}", .path.display(), missing(.wanted.as_deref()), listed(.held))]
+    NoArray {
+        /// The file.
+        path: PathBuf,
+        /// The name that was asked for, if one was.
+        wanted: Option<String>,
+        /// What is in the file: names and axes.
+        held: Vec<String>,
+    },
+
+    /// Vectors that may be images, but nobody said of which shape.
+    #[error(
+        "{}: the samples in `{array}` have {numbers} numbers, which is no square image; their shape has to be given",
+        .path.display()
+    )]
+    ShapeNeeded {
+        /// The file.
+        path: PathBuf,
+        /// The array in it.
+        array: String,
+        /// The numbers of one sample.
+        numbers: usize,
+    },
+
+    /// An option that makes sense for images only.
+    #[error("{name}: the option `{option}` is for images; this is {found}")]
+    OnlyImages {
+        /// The data.
+        name: String,
+        /// The option: "colour", "resize".
+        option: &'static str,
+        /// What the data is.
+        found: &'static str,
+    },
+
+    /// Samples were to be left out by their label, but have none.
+    #[error("{name}: its samples have no labels, so that none can be left out by label")]
+    NoLabels {
+        /// The data.
+        name: String,
+    },
+
+    /// A label that no sample has.
+    #[error("{name}: no sample has the label `{label}`; the labels are {}", some(.labels))]
+    UnknownLabel {
+        /// The data.
+        name: String,
+        /// The label that was given.
+        label: String,
+        /// Those there are.
+        labels: Vec<String>,
+    },
+
+    /// A file of labels for another number of samples.
+    #[error("{}: {labels} labels for {samples} samples; exactly one per sample is needed", .path.display())]
+    LabelCount {
+        /// The file of labels.
+        path: PathBuf,
+        /// How many labels it holds.
+        labels: usize,
+        /// How many samples there are.
+        samples: usize,
+    },
+
+    /// A file that would take more memory than it may once it is unpacked.
+    #[error("{name}: {}", unpacked(*.needed, *.limit, *.packed))]
+    Unpacked {
+        /// The file.
+        name: String,
+        /// What it takes, in bytes.
+        needed: u64,
+        /// What it may take: the memory budget, or what follows from its size.
+        limit: u64,
+        /// The bytes of the file, if the limit follows from them.
+        packed: Option<u64>,
+    },
+
+    /// A table with something in it that is no number, or with ragged lines.
+    #[error("{name}: line {line}, column {column}: {problem}")]
+    Cell {
+        /// The file.
+        name: String,
+        /// The line, counted from 1.
+        line: usize,
+        /// The column, counted from 1.
+        column: usize,
+        /// What stands there, and what would be right.
+        problem: String,
+    },
+
+    /// Images of different sizes in one set.
+    #[error(
+        "{}: it has {}×{} pixels, but {} has {}×{}; all samples need one shape",
+        .path.display(), .size.0, .size.1, .other.display(), .other_size.0, .other_size.1
+    )]
+    ImageSizes {
+        /// The first image that differs.
+        path: PathBuf,
+        /// Its rows and columns.
+        size: (usize, usize),
+        /// The first image of the set.
+        other: PathBuf,
+        /// Its rows and columns.
+        other_size: (usize, usize),
     },
 
     /// Data that can be read, but is not what was asked for: another shape, other labels, nothing in it.
@@ -305,6 +421,38 @@ pub enum Error {
         /// What was found, and what would be right.
         problem: String,
     },
+}
+
+/// What happened to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Change {
+    /// Another file has its name now.
+    Replaced,
+    /// It has another size.
+    Size {
+        /// Its bytes when it was opened.
+        before: u64,
+        /// Its bytes now.
+        after: u64,
+    },
+    /// Somebody wrote to it.
+    Written,
+}
+
+impl std::fmt::Display for Change {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Change::Replaced => f.write_str("another file was put in its place"),
+            Change::Size { before, after } if after < before => {
+                write!(f, "it has become shorter ({after} bytes instead of {before})")
+            }
+            Change::Size { before, after } => {
+                write!(f, "it has become longer ({after} bytes instead of {before})")
+            }
+            Change::Written => f.write_str("it was written to"),
+        }
+    }
 }
 
 /// The library's results.
@@ -332,6 +480,41 @@ impl Error {
 
     pub(crate) fn data(path: &Path, problem: impl Into<String>) -> Self {
         Error::Data { name: path.display().to_string(), problem: problem.into() }
+    }
+}
+
+fn missing(wanted: Option<&str>) -> String {
+    match wanted {
+        Some(name) => format!("it has no array `{name}` of real numbers that could be samples"),
+        None => "none of its arrays looks like samples (real numbers, one axis for the samples and at least one more)"
+            .into(),
+    }
+}
+
+fn listed(held: &[String]) -> String {
+    if held.is_empty() { "nothing".into() } else { held.join(", ") }
+}
+
+/// The first dozen.
+fn some(names: &[String]) -> String {
+    let more = if names.len() > 12 { ", …" } else { "" };
+    format!("{}{more}", names.iter().take(12).map(String::as_str).collect::<Vec<_>>().join(", "))
+}
+
+fn unpacked(needed: u64, limit: u64, packed: Option<u64>) -> String {
+    match packed {
+        None => format!(
+            "its samples are unpacked into memory and take {}, more than the budget of {}; a .npy file (in C order) can \
+             be read piece by piece",
+            bytes(needed),
+            bytes(limit)
+        ),
+        Some(packed) => format!(
+            "it would unpack to {}, from {}; no more than {} are unpacked unless a memory budget allows it",
+            bytes(needed),
+            bytes(packed),
+            bytes(limit)
+        ),
     }
 }
 

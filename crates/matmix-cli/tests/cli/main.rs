@@ -3,6 +3,7 @@
 
 mod bits;
 mod commands;
+mod data;
 mod files;
 #[path = "../../../matmix/tests/suite/made.rs"]
 mod made;

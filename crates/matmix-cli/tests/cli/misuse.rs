@@ -23,6 +23,10 @@ fn broken(folder: &Path) {
     write("short-ubyte.gz", &made::gzip(&idx)[..20]);
     let mat = made::MatFile::new(false, false).variable("fea", 9, &[6, 16], 2, &[7; 96]).bytes;
     write("short.mat", &mat[..mat.len() - 40]);
+    let flat = made::MatFile::new(false, true).variable("fea", 9, &[6, 15], 2, &[7; 90]).bytes;
+    write("flat.mat", &flat);
+    write("cell.csv", b"1,2\n3,four\n");
+    write("x.h5", b"\x89HDF\r\n\x1a\n");
     write("words.txt", b"these are words\n");
     write("two-labels.txt", b"a\nb\n");
     let digits = matmix::data::digits().samples;
@@ -69,11 +73,16 @@ fn data_that_cannot_be_read() {
         ("ragged_images", "ragged"),
         ("empty_folder", "empty"),
         ("unknown_demo", "demo:faces"),
+        ("shape_needed", "flat.mat"),
+        ("no_such_array", "flat.mat:faces"),
+        ("csv_cell", "cell.csv"),
+        ("not_read", "x.h5"),
         ("missing_array", "short.npy:x"),
     ] {
         refused(folder.path(), name, &["fit", data, "-k", "1", "-r", "2x2", "-o", "m.mm"]);
     }
     refused(folder.path(), "label_count", &["fit", "whole.npy", "--labels", "two-labels.txt", "-o", "m.mm"]);
+    refused(folder.path(), "colour_of_npy", &["fit", "whole.npy", "--colour", "-o", "m.mm"]);
     refused(folder.path(), "exclude_without_labels", &["fit", "whole.npy", "--exclude", "3", "-o", "m.mm"]);
     refused(folder.path(), "exclude_unknown", &["fit", "demo:mnist", "--exclude", "x", "-o", "m.mm"]);
     refused(folder.path(), "wrong_shape", &["fit", "whole.npy", "--shape", "5x5", "-o", "m.mm"]);

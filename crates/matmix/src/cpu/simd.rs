@@ -13,10 +13,13 @@ use super::samples_abreast::Transpose;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Instructions {
     /// 512-bit vectors (x86-64).
+    #[cfg(target_arch = "x86_64")]
     Avx512,
     /// 256-bit vectors with fused multiply-add (x86-64).
+    #[cfg(target_arch = "x86_64")]
     Avx2,
     /// 128-bit vectors (AArch64).
+    #[cfg(target_arch = "aarch64")]
     Neon,
     /// Plain code for every machine, in double precision.
     Portable,
@@ -67,7 +70,7 @@ impl Instructions {
                 Some(simd) => Simd::vectorize(simd, op),
                 None => T::portably(op),
             },
-            _ => T::portably(op),
+            Self::Portable => T::portably(op),
         }
     }
 }
@@ -75,8 +78,11 @@ impl Instructions {
 impl std::fmt::Display for Instructions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
+            #[cfg(target_arch = "x86_64")]
             Self::Avx512 => "AVX-512",
+            #[cfg(target_arch = "x86_64")]
             Self::Avx2 => "AVX2",
+            #[cfg(target_arch = "aarch64")]
             Self::Neon => "NEON",
             Self::Portable => "portable",
         })

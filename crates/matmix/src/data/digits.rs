@@ -21,7 +21,14 @@ pub fn digits() -> DataSet {
     let samples = idx::from_gzip(IMAGES).expect("the embedded images are whole");
     let labels = idx::parse(LABELS).expect("the embedded labels are whole");
     let labels = Labels::from_elements(&labels.shape, &labels.elements).expect("labels have one axis");
-    DataSet { samples, labels: Some(labels), name: "demo:mnist".into(), format: "IDX" }
+    DataSet {
+        samples,
+        labels: Some(labels),
+        name: "demo:mnist".into(),
+        format: "IDX",
+        names: None,
+        notes: Vec::new(),
+    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
-//! Many files as one set, each of them one part of it; and the patterns that name them.
+//! Many files as one set, each of them one part of it.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::npy;
+use super::patterns::{is_pattern, matching};
 use super::source::{Buffer, Chunk, Element, Residence, Source};
 use crate::error::{Error, Result, sides};
 
@@ -97,6 +98,10 @@ impl Source for Files {
         Ok(buffer.chunk(self.element()))
     }
 
+    fn check(&self) -> Result<()> {
+        self.files.iter().try_for_each(|file| file.check())
+    }
+
     fn load(&self, samples: Range<usize>, buffer: &mut Buffer) -> Result<()> {
         self.pieces(samples).try_for_each(|(file, piece)| file.load(piece, buffer))
     }
@@ -105,106 +110,32 @@ impl Source for Files {
 /// The files that a list (`a.npy,b.npy`) or a pattern (`parts/*.npy`) names; `None` if it is neither. The files of a
 /// pattern come in the order of their names. A file that is really called so comes first.
 pub(crate) fn named(spec: &str) -> Result<Option<Vec<PathBuf>>> {
-    if Path::new(spec).exists() || !spec.contains([',', '*', '?']) {
+    if Path::new(spec).exists() || !(spec.contains(',') || is_pattern(spec)) {
         return Ok(None);
     }
     let mut all = Vec::new();
     for one in spec.split(',').map(str::trim).filter(|one| !one.is_empty()) {
-        if !one.contains(['*', '?']) || Path::new(one).exists() {
+        if !is_pattern(one) || Path::new(one).exists() {
             all.push(PathBuf::from(one));
             continue;
         }
-        let mut found = matching(Path::new(one))?;
+        let found = matching(one)?;
         if found.is_empty() {
             return Err(Error::Data {
                 name: one.to_string(),
-                problem: "no file is called like that; * stands for any letters, ? for one".into(),
+                problem: "no file is called like that; * stands for any letters, ? for one, [a-c] for one of these, \
+                          ** for any folders"
+                    .into(),
             });
         }
-        found.sort();
         all.extend(found);
     }
     Ok(Some(all))
 }
 
-/// The paths whose every component looks like that of the pattern.
-fn matching(pattern: &Path) -> Result<Vec<PathBuf>> {
-    let mut found = vec![PathBuf::new()];
-    for component in pattern.components() {
-        let text = component.as_os_str().to_string_lossy();
-        if !text.contains(['*', '?']) {
-            found.iter_mut().for_each(|path| path.push(component));
-            continue;
-        }
-        let mut next = Vec::new();
-        for folder in found {
-            let real = if folder.as_os_str().is_empty() { Path::new(".") } else { &folder };
-            if !real.is_dir() {
-                continue;
-            }
-            for entry in std::fs::read_dir(real).map_err(|e| Error::io(real, "read", &e))? {
-                let name = entry.map_err(|e| Error::io(real, "read", &e))?.file_name();
-                let name = name.to_string_lossy();
-                // As in a shell, what is hidden is not found by accident.
-                if looks_like(name.as_bytes(), text.as_bytes())
-                    && name.starts_with('.') == text.starts_with('.')
-                {
-                    next.push(folder.join(&*name));
-                }
-            }
-        }
-        found = next;
-    }
-    found.retain(|path| path.exists());
-    Ok(found)
-}
-
-/// Whether a name is what a pattern of letters, `*` and `?` stands for.
-fn looks_like(name: &[u8], pattern: &[u8]) -> bool {
-    // The last star and what it stood for then: one step back is always enough.
-    let (mut n, mut p, mut star) = (0, 0, None);
-    while n < name.len() {
-        match pattern.get(p) {
-            Some(b'*') => {
-                star = Some((p, n));
-                p += 1;
-            }
-            Some(&c) if c == b'?' || c == name[n] => {
-                n += 1;
-                p += 1;
-            }
-            _ => match star {
-                Some((at, from)) => {
-                    star = Some((at, from + 1));
-                    (p, n) = (at + 1, from + 1);
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern[p..].iter().all(|&c| c == b'*')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn patterns_of_stars_and_question_marks() {
-        for (name, pattern, expected) in [
-            ("part-1.npy", "*.npy", true),
-            ("part-1.npy", "part-?.npy", true),
-            ("part-10.npy", "part-?.npy", false),
-            ("part-10.npy", "part-*.npy", true),
-            ("abcabd", "*abd", true),
-            ("abcabc", "*abd", false),
-            ("", "*", true),
-            ("x", "", false),
-            ("a.npz", "*.npy", false),
-        ] {
-            assert_eq!(looks_like(name.as_bytes(), pattern.as_bytes()), expected, "{name} {pattern}");
-        }
-    }
 
     #[test]
     fn ranges_across_files_are_put_together() {

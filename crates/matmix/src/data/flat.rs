@@ -3,8 +3,8 @@
 //! The elements stay on disk. They are memory-mapped, or read by their position in the file where mapped pages would
 //! not fit the memory budget. A type or byte order that is not worked on as it is stored is converted chunk by chunk.
 //!
-//! A mapped file that somebody cuts short ends the process (SIGBUS on Unix); when it is read by position, that is an
-//! error like any other.
+//! Whoever changes the file meanwhile is noticed: at every opening where it is read, before every pass where it is
+//! mapped. One that is cut short in the middle of a pass over mapped samples ends the process (SIGBUS on Unix).
 
 use std::fs::File;
 use std::ops::Range;
@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
 
-use super::npy::{decode_into, element_size};
+use super::file::{self, Identity};
+use super::npy::{decode_into, element_size, worked_in};
 use super::source::{Buffer, Chunk, Element, Residence, Source};
 use crate::error::{Error, Result};
 
@@ -29,23 +30,20 @@ pub(crate) struct FlatFile {
     /// Whether the elements can be worked on as they are stored.
     native: bool,
     map: Mmap,
+    identity: Identity,
 }
 
 impl FlatFile {
     /// The caller has checked that `len` samples of `shape` and type `descr` follow `offset` in the map.
     pub(crate) fn new(
         path: &Path,
-        map: Mmap,
+        (map, identity): (Mmap, Identity),
         descr: &str,
         offset: usize,
         len: usize,
         shape: &[usize],
     ) -> std::result::Result<Self, String> {
-        let element = match descr.get(1..).unwrap_or_default() {
-            "u1" | "b1" => Element::U8,
-            "i1" | "u2" | "i2" | "f4" => Element::F32,
-            _ => Element::F64,
-        };
+        let element = worked_in(descr);
         element_size(descr)?;
         let body = &map[offset..];
         let whole = |width: usize| &body[..body.len() / width * width];
@@ -64,6 +62,7 @@ impl FlatFile {
             offset,
             native,
             map,
+            identity,
         })
     }
 
@@ -81,14 +80,8 @@ impl FlatFile {
     fn read_at(&self, bytes: &mut [u8], at: usize) -> Result<()> {
         // Opened anew each time: a thousand files are more than a process may keep open, and one that is gone
         // should be missed.
-        let file = File::open(&self.path).map_err(|e| Error::io(&self.path, "open", &e))?;
-        read_exact_at(&file, bytes, at as u64).map_err(|e| match e.kind() {
-            std::io::ErrorKind::UnexpectedEof => Error::data(
-                &self.path,
-                "it has become shorter since it was opened; nobody may change a file while it is read",
-            ),
-            _ => Error::io(&self.path, "read", &e),
-        })
+        let file = file::open_again(&self.path, &self.identity)?;
+        read_exact_at(&file, bytes, at as u64).map_err(|e| Error::io(&self.path, "read", &e))
     }
 }
 
@@ -121,6 +114,10 @@ impl Source for FlatFile {
         buffer.clear();
         self.decode(bytes, buffer)?;
         Ok(buffer.chunk(self.element))
+    }
+
+    fn check(&self) -> Result<()> {
+        file::check_mapped(&self.path, &self.identity)
     }
 
     fn load(&self, samples: Range<usize>, buffer: &mut Buffer) -> Result<()> {
@@ -168,16 +165,17 @@ fn read_exact_at(file: &File, mut bytes: &mut [u8], mut at: u64) -> std::io::Res
 
 /// Maps a file into memory, read-only.
 pub(crate) fn map_file(path: &Path) -> Result<Mmap> {
-    let file = File::open(path).map_err(|e| Error::io(path, "open", &e))?;
-    let metadata = file.metadata().map_err(|e| Error::io(path, "open", &e))?;
-    if metadata.is_dir() {
-        let folder = std::io::Error::new(std::io::ErrorKind::IsADirectory, "it is a folder");
-        return Err(Error::io(path, "open", &folder));
-    }
+    Ok(map_known(path)?.0)
+}
+
+/// Maps a file into memory, read-only, and remembers which one it was.
+pub(crate) fn map_known(path: &Path) -> Result<(Mmap, Identity)> {
+    let (file, identity) = file::open(path)?;
     // SAFETY: the map is private to this process and only read. Another process that truncates the file
     // while it is mapped could end this one (SIGBUS); that is the documented price of not copying.
     #[allow(unsafe_code)]
-    unsafe { Mmap::map(&file) }.map_err(|e| Error::io(path, "map", &e))
+    let map = unsafe { Mmap::map(&file) }.map_err(|e| Error::io(path, "map", &e))?;
+    Ok((map, identity))
 }
 
 #[cfg(test)]
@@ -195,7 +193,7 @@ mod tests {
     fn mapped_and_read_are_the_same_for_every_type() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.npy");
-        for descr in ["|u1", "|i1", "<u2", ">i2", "<f4", ">f4", "<i4", "<f8", ">f8", ">u8"] {
+        for descr in ["|u1", "|i1", "<u2", ">i2", "<f2", ">f2", "<f4", ">f4", "<i4", "<f8", ">f8", ">u8"] {
             let width = element_size(descr).unwrap();
             let body: Vec<u8> = (0..5 * 6 * width).map(|i| (i * 37 % 101) as u8).collect();
             std::fs::write(&path, [npy::header_bytes(descr, &[5, 2, 3]), body].concat()).unwrap();
@@ -210,16 +208,28 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_shrinks_or_goes_is_an_error() {
+    fn a_file_that_changes_or_goes_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.npy");
         npy::write_array(&path, &[8, 2], &[1.0f32; 16]).unwrap();
         let source = npy::source(&path).unwrap();
+        assert_eq!(source.check(), Ok(()));
+        // Another file of the same size in its place: the map is still of the old one, and nothing else is read.
+        npy::write_array(folder.path().join("y.npy"), &[8, 2], &[2.0f32; 16]).unwrap();
+        std::fs::rename(folder.path().join("y.npy"), &path).unwrap();
+        let error = loaded(&*source, 0..1).unwrap_err().to_string();
+        assert!(error.contains("x.npy: another file was put in its place since it was opened"), "{error}");
+        assert_eq!(source.check(), Ok(()));
+        assert_eq!(source.read(0..1, &mut Buffer::new()).unwrap(), Chunk::F32(&[1.0; 2]));
+        let source = npy::source(&path).unwrap();
         let file = File::options().write(true).open(&path).unwrap();
         file.set_len(file.metadata().unwrap().len() - 9).unwrap();
-        assert!(loaded(&*source, 0..6).is_ok());
-        let error = loaded(&*source, 5..8).unwrap_err().to_string();
-        assert!(error.contains("x.npy: it has become shorter since it was opened"), "{error}");
+        for error in [loaded(&*source, 0..1).unwrap_err(), source.check().unwrap_err()] {
+            assert!(
+                error.to_string().contains("x.npy: it has become shorter (183 bytes instead of 192)"),
+                "{error}"
+            );
+        }
         std::fs::remove_file(&path).unwrap();
         assert!(matches!(loaded(&*source, 0..1), Err(Error::Io { action: "open", .. })));
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use flate2::read::MultiGzDecoder;
 
-use super::flat::{FlatFile, map_file};
+use super::flat::{FlatFile, map_file, map_known};
 use super::npy::{self, Array, Elements};
 use super::samples::Samples;
 use crate::error::{Error, Result, sides};
@@ -112,7 +112,7 @@ pub(crate) fn looks_like_gzip(bytes: &[u8]) -> bool {
 
 /// The samples of an IDX file: the first axis counts them, the others are the modes.
 pub(crate) fn open(path: &Path) -> Result<Samples<'static>> {
-    let map = map_file(path)?;
+    let (map, identity) = map_known(path)?;
     let wrong = |problem: String| Error::format(path, FORMAT, problem);
     if looks_like_gzip(&map) {
         return from_gzip(&map).map_err(wrong);
@@ -120,11 +120,12 @@ pub(crate) fn open(path: &Path) -> Result<Samples<'static>> {
     let header = Header::parse(&map).map_err(wrong)?;
     header.check_length(map.len() - header.offset).map_err(wrong)?;
     let (len, shape) = header.samples().map_err(wrong)?;
-    let file = FlatFile::new(path, map, header.descr(), header.offset, len, shape).map_err(wrong)?;
+    let file =
+        FlatFile::new(path, (map, identity), header.descr(), header.offset, len, shape).map_err(wrong)?;
     Samples::from_source(Arc::new(file)).map_err(|e| wrong(e.to_string()))
 }
 
-/// The bytes of the samples that [`open`] would unpack; none if it is not packed.
+/// The bytes of the samples that [`open`] would unpack, as they are worked on; none if it is not packed.
 pub(crate) fn packed_bytes(path: &Path) -> Result<Option<u64>> {
     let map = map_file(path)?;
     if !looks_like_gzip(&map) {
@@ -134,12 +135,13 @@ pub(crate) fn packed_bytes(path: &Path) -> Result<Option<u64>> {
     // The header has at most 256 axes of four bytes.
     let read = MultiGzDecoder::new(&map[..]).take(4 + 4 * 255).read_to_end(&mut start);
     // What is wrong with the stream or the header is told by whoever unpacks it.
-    Ok(read.ok().and_then(|_| Header::parse(&start).ok()).map(|header| header.needed as u64))
+    let header = read.ok().and_then(|_| Header::parse(&start).ok());
+    Ok(header.map(|header| npy::worked_bytes(header.descr(), header.needed as u64)))
 }
 
 /// The samples of a gzip IDX file that is in memory.
 pub(crate) fn from_gzip(bytes: &[u8]) -> std::result::Result<Samples<'static>, String> {
-    let mut bytes = unpack(bytes)?;
+    let mut bytes = unpack(bytes, u64::MAX)?;
     let header = Header::parse(&bytes)?;
     let (_, shape) = header.samples()?;
     let elements = if header.element == 0x08 {
@@ -154,9 +156,14 @@ pub(crate) fn from_gzip(bytes: &[u8]) -> std::result::Result<Samples<'static>, S
 
 /// Decodes a whole IDX file, plain or gzip, from memory; the error says what is wrong with it.
 pub(crate) fn parse(bytes: &[u8]) -> std::result::Result<Array, String> {
+    parse_within(bytes, u64::MAX)
+}
+
+/// The same for a file that may unpack to no more than so many bytes.
+pub(crate) fn parse_within(bytes: &[u8], most: u64) -> std::result::Result<Array, String> {
     let unpacked;
     let bytes = if looks_like_gzip(bytes) {
-        unpacked = unpack(bytes)?;
+        unpacked = unpack(bytes, most)?;
         &unpacked
     } else {
         bytes
@@ -170,7 +177,7 @@ pub(crate) fn parse(bytes: &[u8]) -> std::result::Result<Array, String> {
 /// The header and the elements of a gzip IDX file.
 ///
 /// The vector grows with what really comes out of the stream and never past what the header explains.
-fn unpack(bytes: &[u8]) -> std::result::Result<Vec<u8>, String> {
+fn unpack(bytes: &[u8], most: u64) -> std::result::Result<Vec<u8>, String> {
     let mut stream = MultiGzDecoder::new(bytes);
     let mut out = Vec::new();
     let mut pull = |out: &mut Vec<u8>, count: usize| {
@@ -181,6 +188,14 @@ fn unpack(bytes: &[u8]) -> std::result::Result<Vec<u8>, String> {
     let axes = out.get(3).map_or(0, |&axes| usize::from(axes));
     pull(&mut out, 4 * axes)?;
     let header = Header::parse(&out)?;
+    if header.needed as u64 > most {
+        return Err(format!(
+            "its axes {} need {} bytes, far more than a file of {} bytes should unpack to",
+            sides(&header.shape),
+            header.needed,
+            bytes.len()
+        ));
+    }
     // One byte more than needed tells a longer stream from a whole one.
     pull(&mut out, header.needed + 1)?;
     header.check_length(out.len() - header.offset)?;

@@ -1,13 +1,21 @@
 //! What each sample is called: class names and one class index per sample.
 
 use std::collections::HashMap;
+use std::hash::Hash;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
+use super::file;
 use super::idx;
 use super::npy::{self, Elements, Header};
 use crate::error::{Error, Result, sides};
 
 const FORMAT: &str = "label file";
+/// The longest label, in bytes.
+pub(super) const LETTERS: usize = 1000;
+/// Labels that come out of a packed file, at most: for any file, and for each of its bytes.
+const LABELS: u64 = 1 << 24;
+const PACKED: u64 = 16;
 
 /// The class of every sample.
 ///
@@ -32,39 +40,41 @@ pub struct Labels {
 impl Labels {
     /// Labels from the name of every sample's class.
     pub fn new<S: Into<String>>(labels: impl IntoIterator<Item = S>) -> Self {
-        let labels: Vec<String> = labels.into_iter().map(Into::into).collect();
-        let mut names = labels.clone();
-        names.sort_unstable();
-        names.dedup();
-        let numbers: Option<Vec<i64>> = names.iter().map(|n| n.parse().ok()).collect();
-        if numbers.is_some() {
-            // "1" and "01" are different names: the text decides where the number does not.
-            names.sort_by_cached_key(|n| (n.parse::<i64>().unwrap_or(0), n.clone()));
-        }
-        let place: HashMap<&str, usize> = names.iter().enumerate().map(|(i, n)| (n.as_str(), i)).collect();
-        let index = labels.iter().map(|label| place[label.as_str()]).collect();
-        Self { names, index }
+        let mut classes = Classes::default();
+        labels.into_iter().for_each(|label| classes.add(label.into()));
+        classes.finish(|name| name)
     }
 
     /// Labels from numbers; 3.0 is called `3`.
     pub fn from_numbers(labels: impl IntoIterator<Item = f64>) -> Self {
-        Self::new(labels.into_iter().map(|x| x.to_string()))
+        let mut classes = Classes::default();
+        labels.into_iter().for_each(|x| classes.add(x.to_bits()));
+        classes.finish(|bits| f64::from_bits(bits).to_string())
     }
 
     /// Labels from a file: `.npy` (numbers or text), IDX (plain or gzip), or text with one label per line.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let bytes = std::fs::read(path).map_err(|e| Error::io(path, "read", &e))?;
         let wrong = |problem: String| Error::format(path, FORMAT, problem);
+        let (file, identity) = file::open(path)?;
+        let mut file = BufReader::new(file);
+        let start = file.fill_buf().map_err(|e| Error::io(path, "read", &e))?.to_vec();
         let named = |ending: &str| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(ending));
-        if named("npy") || bytes.starts_with(b"\x93NUMPY") {
+        let npy = named("npy") || start.starts_with(b"\x93NUMPY");
+        let idx = named("gz") || idx::looks_like_gzip(&start) || idx::looks_like(&start);
+        if !npy && !idx {
+            return Self::from_text(&mut file).map_err(wrong);
+        }
+        let mut bytes = Vec::new();
+        let read = file.take(identity.bytes).read_to_end(&mut bytes);
+        read.map_err(|e| Error::io(path, "read", &e))?;
+        if npy {
             return Self::from_npy(&bytes).map_err(wrong);
         }
-        if named("gz") || bytes.starts_with(&[0x1f, 0x8b]) || bytes.starts_with(&[0, 0]) {
-            let array = idx::parse(&bytes).map_err(wrong)?;
-            return Self::from_elements(&array.shape, &array.elements).map_err(wrong);
-        }
-        Self::from_text(&bytes).map_err(wrong)
+        // A packed file of labels is small, and what comes out of it too.
+        let most = identity.bytes.saturating_mul(PACKED).max(LABELS);
+        let array = idx::parse_within(&bytes, most).map_err(wrong)?;
+        Self::from_elements(&array.shape, &array.elements).map_err(wrong)
     }
 
     /// Labels from a `.npy` file in memory; the error says what is wrong with it.
@@ -72,7 +82,7 @@ impl Labels {
         let header = Header::parse(bytes)?;
         if let Some(texts) = texts(&header, bytes)? {
             one_axis(&header.shape)?;
-            return Ok(Self::new(texts));
+            return Ok(texts);
         }
         let array = npy::parse(bytes)?;
         Self::from_elements(&array.shape, &array.elements)
@@ -84,18 +94,45 @@ impl Labels {
         Ok(Self::from_numbers((0..x.len()).map(|i| x.get(i))))
     }
 
-    fn from_text(bytes: &[u8]) -> std::result::Result<Self, String> {
-        let text = std::str::from_utf8(bytes).map_err(|_| {
-            "it is neither text (UTF-8) with one label per line, nor .npy, nor IDX".to_string()
-        })?;
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text).trim_end();
-        if text.is_empty() {
-            return Err("it is empty; one label per line is needed".into());
+    /// Labels from lines of text, as long as they can be labels at all.
+    fn from_text(lines: &mut impl BufRead) -> std::result::Result<Self, String> {
+        let none = "one label per line is needed";
+        let mut classes = Classes::default();
+        let (mut line, mut number) = (Vec::new(), 0);
+        // Empty lines are the end of the file, or a mistake: the first one is remembered.
+        let mut empty = None;
+        loop {
+            line.clear();
+            // The mark of the encoding, the longest label, the end of the line, and one byte that is too many.
+            let read = lines.by_ref().take(LETTERS as u64 + 6).read_until(b'\n', &mut line);
+            if read.map_err(|e| e.to_string())? == 0 {
+                break;
+            }
+            number += 1;
+            let bytes = if number == 1 { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line) } else { &line };
+            let bytes = bytes.trim_ascii_end();
+            if bytes.len() > LETTERS {
+                return Err(format!(
+                    "line {number} has more than {LETTERS} bytes; {none}, and labels are names"
+                ));
+            }
+            let text =
+                std::str::from_utf8(bytes).ok().filter(|text| !text.contains(['\0', '\u{1b}', '\u{7f}']));
+            let text =
+                text.ok_or("it is neither text (UTF-8) with one label per line, nor .npy, nor IDX")?.trim();
+            if text.is_empty() {
+                empty = empty.or(Some(number));
+                continue;
+            }
+            if let Some(empty) = empty {
+                return Err(format!("line {empty} is empty; {none}"));
+            }
+            classes.add(text.to_string());
         }
-        if let Some(line) = text.lines().position(|line| line.trim().is_empty()) {
-            return Err(format!("line {} is empty; one label per line is needed", line + 1));
+        if classes.index.is_empty() {
+            return Err(format!("it is empty; {none}"));
         }
-        Ok(Self::new(text.lines().map(str::trim)))
+        Ok(classes.finish(|name| name))
     }
 
     /// The number of samples that are labelled.
@@ -155,14 +192,21 @@ fn one_axis(shape: &[usize]) -> std::result::Result<(), String> {
 }
 
 /// The texts of a NumPy array of `<U5` or `|S5`; none if its elements are something else.
-fn texts(header: &Header, bytes: &[u8]) -> std::result::Result<Option<Vec<String>>, String> {
+fn texts(header: &Header, bytes: &[u8]) -> std::result::Result<Option<Labels>, String> {
     let (kind, width) = match (header.descr.get(1..2), header.descr.get(2..)) {
         (Some(kind @ ("U" | "S")), Some(width)) => (kind, width),
         _ => return Ok(None),
     };
     let unit = if kind == "U" { 4 } else { 1 };
-    let size = width.parse::<usize>().ok().and_then(|w| w.checked_mul(unit)).filter(|&s| s > 0);
-    let size = size.ok_or_else(|| format!("its elements are `{}`, texts without letters", header.descr))?;
+    let letters = width.parse::<usize>().ok().filter(|&letters| letters > 0);
+    let letters =
+        letters.ok_or_else(|| format!("its elements are `{}`, texts without letters", header.descr))?;
+    if letters > LETTERS {
+        return Err(format!(
+            "its elements are texts of {letters} letters; labels are names of up to {LETTERS}"
+        ));
+    }
+    let size = letters * unit;
     let needed = header.count().and_then(|n| n.checked_mul(size)).ok_or("its shape is too large")?;
     let body = bytes.get(header.offset..).and_then(|b| b.get(..needed)).ok_or_else(|| {
         format!("it needs {needed} bytes of data, but {} are there", bytes.len() - header.offset)
@@ -177,13 +221,57 @@ fn texts(header: &Header, bytes: &[u8]) -> std::result::Result<Option<Vec<String
         let text: Option<String> = b.chunks_exact(unit).map(letter).collect();
         text.map(|t| t.trim_end_matches('\0').to_string()).ok_or("it holds a letter that does not exist")
     };
-    Ok(Some(body.chunks_exact(size).map(text).collect::<std::result::Result<_, _>>()?))
+    let mut classes = Classes::default();
+    for element in body.chunks_exact(size) {
+        classes.add(text(element)?);
+    }
+    Ok(Some(classes.finish(|name| name)))
+}
+
+/// Labels that are being counted: what is the same is kept once.
+struct Classes<K> {
+    place: HashMap<K, usize>,
+    index: Vec<usize>,
+}
+
+impl<K> Default for Classes<K> {
+    fn default() -> Self {
+        Self { place: HashMap::new(), index: Vec::new() }
+    }
+}
+
+impl<K: Eq + Hash> Classes<K> {
+    fn add(&mut self, key: K) {
+        let next = self.place.len();
+        self.index.push(*self.place.entry(key).or_insert(next));
+    }
+
+    /// The labels, their names sorted by number or by letter.
+    fn finish(self, name: impl Fn(K) -> String) -> Labels {
+        let mut found: Vec<(String, usize)> =
+            self.place.into_iter().map(|(key, at)| (name(key), at)).collect();
+        let numbers = found.iter().all(|(name, _)| name.parse::<i64>().is_ok());
+        // "1" and "01" are different names: the text decides where the number does not.
+        let number = |name: &String| if numbers { name.parse::<i64>().unwrap_or(0) } else { 0 };
+        found.sort_by(|(a, _), (b, _)| (number(a), a).cmp(&(number(b), b)));
+        let mut names: Vec<String> = Vec::with_capacity(found.len());
+        let mut place = vec![0; found.len()];
+        for (name, at) in found {
+            // Two keys can have one name: there is more than one NaN.
+            if names.last() != Some(&name) {
+                names.push(name);
+            }
+            place[at] = names.len() - 1;
+        }
+        let index = self.index.into_iter().map(|at| place[at]).collect();
+        Labels { names, index }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::made::npy_bytes;
+    use crate::data::made::{gzip, idx, npy_bytes};
 
     #[test]
     fn names_are_sorted_by_number_or_by_letter() {
@@ -254,6 +342,12 @@ mod tests {
             message("e", &[0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 2, 1, 2, 3, 4]),
             "its shape is 2×2; labels need one axis",
         );
-        is(Labels::read(folder.path().join("no.txt")).unwrap_err().to_string(), "no.txt: cannot read");
+        is(message("f.txt", &[b'a'; 1001]), "line 1 has more than 1000 bytes; one label per line is needed");
+        is(message("g.txt", b"1\n\x00\x01\n"), "neither text (UTF-8)");
+        is(message("h.npy", &npy_bytes("|S2000", "1,", &[b'a'; 2000])), "texts of 2000 letters");
+        // Zeros by the million, from a few bytes.
+        let bomb = gzip(&idx(8, &[1 << 25], &vec![0; 1 << 25]));
+        is(message("i.gz", &bomb), "its axes 33554432 need 33554432 bytes");
+        is(Labels::read(folder.path().join("no.txt")).unwrap_err().to_string(), "no.txt: cannot open");
     }
 }

@@ -5,32 +5,47 @@
 //! of whatever a person names.
 
 pub mod atomic;
+mod csv;
 mod digits;
+mod elements;
+mod file;
 mod files;
 mod flat;
 mod folder;
+mod foreign;
 mod idx;
+pub(crate) mod image;
+mod images;
 mod labels;
+mod limit;
 #[cfg(test)]
 #[path = "../../tests/suite/made.rs"]
 mod made;
 mod mat;
 mod meter;
 mod model_file;
+mod notes;
 pub mod npy;
 mod npz;
 mod open;
+mod patterns;
+#[cfg(test)]
+#[path = "../../tests/suite/pictures.rs"]
+mod pictures;
 mod reading;
 mod samples;
 mod source;
 mod spec;
-mod tensors;
+pub(crate) mod tensors;
+mod walk;
 
 pub use digits::digits;
 pub use labels::Labels;
 pub use meter::{Meter, Reading};
 pub use model_file::ModelFile;
+pub use notes::Note;
 pub use open::{DataSet, OpenOptions, files_of, open};
+pub use patterns::matching;
 pub use samples::Samples;
 pub use source::{Buffer, Chunk, Element, Residence, Scalar, Source};
 pub use spec::{parse_memory, parse_range, parse_resize, parse_scale, parse_shape};

@@ -3,16 +3,23 @@
 //! Files in C order stay on disk; `u8`, `f32` and `f64` in this machine's byte order are worked on as they are, every
 //! other real type is converted chunk by chunk. Fortran order is put in order once, in memory.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::atomic::write_file;
-use super::flat::{FlatFile, map_file};
-use super::samples::Samples;
+pub use super::elements::Elements;
+pub(crate) use super::elements::{
+    decode, decode_into, element_size, from_fortran_order, worked_bytes, worked_in,
+};
+use super::flat::{FlatFile, map_known};
+use super::limit::Limit;
 use super::source::{Buffer, Element, InMemory, Scalar, Source};
 use crate::error::{Error, Result, sides};
 
 const FORMAT: &str = ".npy file";
-const MAGIC: &[u8] = b"\x93NUMPY";
+pub(crate) const MAGIC: &[u8] = b"\x93NUMPY";
+/// What is read of a stream at a time, in bytes.
+const PIECE: usize = 1 << 20;
 
 /// What the header of a `.npy` file says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,66 +107,70 @@ pub struct Array {
     pub elements: Elements,
 }
 
-/// The elements of an [`Array`], in the type they are worked on.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Elements {
-    /// From `u1` and `b1`.
-    U8(Vec<u8>),
-    /// From `f4` (and `f2`).
-    F32(Vec<f32>),
-    /// From `f8` and every integer wider than a byte.
-    F64(Vec<f64>),
-}
-
-impl Elements {
-    /// The number of elements.
-    pub fn len(&self) -> usize {
-        match self {
-            Elements::U8(x) => x.len(),
-            Elements::F32(x) => x.len(),
-            Elements::F64(x) => x.len(),
-        }
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Samples of `shape`, one after the other.
-    pub fn into_samples(self, shape: &[usize]) -> Result<Samples<'static>> {
-        match self {
-            Elements::U8(x) => Samples::from_vec(shape, x),
-            Elements::F32(x) => Samples::from_vec(shape, x),
-            Elements::F64(x) => Samples::from_vec(shape, x),
-        }
-    }
-
-    /// Element `i` as a double.
-    pub fn get(&self, i: usize) -> f64 {
-        match self {
-            Elements::U8(x) => f64::from(x[i]),
-            Elements::F32(x) => f64::from(x[i]),
-            Elements::F64(x) => x[i],
-        }
-    }
-}
-
 /// Decodes a whole `.npy` file from memory; the error says what is wrong with it.
 pub fn parse(bytes: &[u8]) -> std::result::Result<Array, String> {
     let header = Header::parse(bytes)?;
     let body = body(&header, bytes)?;
     let elements = decode(&header.descr, body)?;
-    let elements = if header.fortran_order {
-        match elements {
-            Elements::U8(x) => Elements::U8(from_fortran_order(&header.shape, &x)),
-            Elements::F32(x) => Elements::F32(from_fortran_order(&header.shape, &x)),
-            Elements::F64(x) => Elements::F64(from_fortran_order(&header.shape, &x)),
-        }
-    } else {
-        elements
+    Ok(ordered(header, elements))
+}
+
+/// The array in C order.
+fn ordered(header: Header, elements: Elements) -> Array {
+    let shape = header.shape;
+    let elements = match elements {
+        elements if !header.fortran_order => elements,
+        Elements::U8(x) => Elements::U8(from_fortran_order(&shape, &x)),
+        Elements::F32(x) => Elements::F32(from_fortran_order(&shape, &x)),
+        Elements::F64(x) => Elements::F64(from_fortran_order(&shape, &x)),
     };
-    Ok(Array { shape: header.shape, elements })
+    Array { shape, elements }
+}
+
+/// Decodes a `.npy` file from a stream, piece by piece.
+pub(crate) fn read(name: &str, mut stream: impl Read, limit: Limit) -> Result<Array> {
+    let wrong = |problem: String| Error::format(Path::new(name), FORMAT, problem);
+    let io = |e: std::io::Error| Error::io(Path::new(name), "read", &e);
+    let mut start = Vec::new();
+    let mut pull =
+        |start: &mut Vec<u8>, count: usize| stream.by_ref().take(count as u64).read_to_end(start).map_err(io);
+    pull(&mut start, 12)?;
+    // Versions 2 and 3 count the bytes of their header in four bytes; it is never that long.
+    let length = match start[..] {
+        [_, _, _, _, _, _, 1, _, a, b, ..] => 10 + usize::from(u16::from_le_bytes([a, b])),
+        [_, _, _, _, _, _, _, _, a, b, 0 | 1, 0] => 12 + u32::from_le_bytes([a, b, start[10], 0]) as usize,
+        _ => start.len(),
+    };
+    let more = length.saturating_sub(start.len());
+    pull(&mut start, more)?;
+    let header = Header::parse(&start).map_err(wrong)?;
+    let size = element_size(&header.descr).map_err(wrong)?;
+    let needed = header.count().and_then(|n| n.checked_mul(size));
+    let needed = needed.ok_or_else(|| wrong("its shape is too large".into()))?;
+    limit.check(name, worked_bytes(&header.descr, needed as u64))?;
+    let mut buffer = Buffer::new();
+    let mut piece = start.split_off(header.offset.min(start.len()));
+    let mut found = 0;
+    loop {
+        piece.truncate(needed - found);
+        let whole = piece.len() / size * size;
+        decode_into(&header.descr, &piece[..whole], &mut buffer).map_err(wrong)?;
+        found += whole;
+        piece.drain(..whole);
+        if found == needed || pull(&mut piece, PIECE)? == 0 {
+            break;
+        }
+    }
+    if found < needed {
+        return Err(wrong(format!(
+            "its shape {} of {} needs {needed} bytes of data, but {} are there; it was cut short",
+            sides(&header.shape),
+            header.descr,
+            found + piece.len()
+        )));
+    }
+    let elements = Elements::from_buffer(worked_in(&header.descr), buffer);
+    Ok(ordered(header, elements))
 }
 
 /// The bytes of the elements, after a check that they are all there.
@@ -177,84 +188,10 @@ fn body<'b>(header: &Header, bytes: &'b [u8]) -> std::result::Result<&'b [u8], S
     Ok(&bytes[header.offset..header.offset + needed])
 }
 
-pub(crate) fn element_size(descr: &str) -> std::result::Result<usize, String> {
-    let unknown = || format!("its elements are `{descr}`; real numbers are needed (u1, f4, f8, integers)");
-    let (kind, size) = descr.get(1..2).zip(descr.get(2..)).ok_or_else(unknown)?;
-    match (kind, size) {
-        ("u" | "i" | "b", "1") => Ok(1),
-        ("u" | "i", "2") => Ok(2),
-        ("u" | "i" | "f", "4") => Ok(4),
-        ("u" | "i" | "f", "8") => Ok(8),
-        _ => Err(unknown()),
-    }
-}
-
-pub(crate) fn decode(descr: &str, body: &[u8]) -> std::result::Result<Elements, String> {
-    let mut buffer = Buffer::new();
-    decode_into(descr, body, &mut buffer)?;
-    Ok(match &descr[1..] {
-        "u1" | "b1" => Elements::U8(buffer.u8),
-        "i1" | "u2" | "i2" | "f4" => Elements::F32(buffer.f32),
-        _ => Elements::F64(buffer.f64),
-    })
-}
-
-/// Adds the elements in `body` to a buffer, in the type they are worked on.
-pub(crate) fn decode_into(descr: &str, body: &[u8], to: &mut Buffer) -> std::result::Result<(), String> {
-    let big = descr.starts_with('>');
-    macro_rules! numbers {
-        ($type:ty, $to:expr, $as:ty) => {
-            $to.extend(body.chunks_exact(size_of::<$type>()).map(|b| {
-                let mut bytes = [0; size_of::<$type>()];
-                bytes.copy_from_slice(b);
-                (if big { <$type>::from_be_bytes(bytes) } else { <$type>::from_le_bytes(bytes) }) as $as
-            }))
-        };
-    }
-    match descr.get(1..).unwrap_or_default() {
-        "u1" | "b1" => to.u8.extend_from_slice(body),
-        "i1" => numbers!(i8, to.f32, f32),
-        "u2" => numbers!(u16, to.f32, f32),
-        "i2" => numbers!(i16, to.f32, f32),
-        "f4" => numbers!(f32, to.f32, f32),
-        "u4" => numbers!(u32, to.f64, f64),
-        "i4" => numbers!(i32, to.f64, f64),
-        "u8" => numbers!(u64, to.f64, f64),
-        "i8" => numbers!(i64, to.f64, f64),
-        "f8" => numbers!(f64, to.f64, f64),
-        _ => return Err(format!("its elements are `{descr}`; real numbers are needed")),
-    }
-    Ok(())
-}
-
-/// The same array with the LAST axis varying fastest; also what a MATLAB array needs.
-pub(crate) fn from_fortran_order<T: Copy>(shape: &[usize], x: &[T]) -> Vec<T> {
-    let mut strides = vec![1; shape.len()];
-    for d in 1..shape.len() {
-        strides[d] = strides[d - 1] * shape[d - 1];
-    }
-    let mut index = vec![0; shape.len()];
-    let mut at = 0;
-    let mut out = Vec::with_capacity(x.len());
-    for _ in 0..x.len() {
-        out.push(x[at]);
-        for d in (0..shape.len()).rev() {
-            index[d] += 1;
-            at += strides[d];
-            if index[d] < shape[d] {
-                break;
-            }
-            at -= strides[d] * shape[d];
-            index[d] = 0;
-        }
-    }
-    out
-}
-
 /// The samples of a `.npy` file: on disk, or in memory where they have to be put in order first (Fortran's). The first
 /// axis counts the samples, the others are the modes.
 pub(crate) fn source(path: &Path) -> Result<Box<dyn Source>> {
-    let map = map_file(path)?;
+    let (map, identity) = map_known(path)?;
     let wrong = |problem: String| Error::format(path, FORMAT, problem);
     let header = Header::parse(&map).map_err(wrong)?;
     body(&header, &map).map_err(wrong)?;
@@ -265,8 +202,16 @@ pub(crate) fn source(path: &Path) -> Result<Box<dyn Source>> {
         )));
     }
     let (len, shape) = (header.shape[0], header.shape[1..].to_vec());
+    if shape.contains(&0) {
+        return Err(wrong(format!(
+            "its shape is {}; a sample of {} holds nothing",
+            sides(&header.shape),
+            sides(&shape)
+        )));
+    }
     if !header.fortran_order {
-        let file = FlatFile::new(path, map, &header.descr, header.offset, len, &shape).map_err(wrong)?;
+        let file =
+            FlatFile::new(path, (map, identity), &header.descr, header.offset, len, &shape).map_err(wrong)?;
         return Ok(Box::new(file));
     }
     Ok(match parse(&map).map_err(wrong)?.elements {
@@ -274,6 +219,16 @@ pub(crate) fn source(path: &Path) -> Result<Box<dyn Source>> {
         Elements::F32(x) => Box::new(InMemory::new(shape, x.into())),
         Elements::F64(x) => Box::new(InMemory::new(shape, x.into())),
     })
+}
+
+/// The bytes that [`source`] would hold in memory to put them in order; none if they stay in the file. What is wrong
+/// with it is told by whoever reads it.
+pub(crate) fn reordered_bytes(path: &Path) -> Result<Option<u64>> {
+    let header = Header::parse(&map_known(path)?.0).ok().filter(|header| header.fortran_order);
+    Ok(header.and_then(|header| {
+        let stored = header.count()?.checked_mul(element_size(&header.descr).ok()?)?;
+        Some(worked_bytes(&header.descr, stored as u64))
+    }))
 }
 
 /// Writes an array in C order; the elements come in pieces, so that they need not be in memory at once.
@@ -323,6 +278,7 @@ pub(crate) fn header_bytes(descr: &str, shape: &[usize]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::samples::Samples;
     use super::super::source::{Chunk, Residence};
     use super::*;
 
@@ -354,6 +310,43 @@ mod tests {
         assert_eq!(npy.residence(), Residence::Memory);
         let x = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0];
         assert_eq!(npy.read(0..2, &mut Buffer::new()).unwrap(), Chunk::F32(&x));
+    }
+
+    #[test]
+    fn samples_that_hold_nothing_are_refused_in_either_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.npy");
+        let c_order = header_bytes("<f8", &[3, 0, 2]);
+        let mut fortran = c_order.clone();
+        let at = fortran.windows(5).position(|w| w == b"False").unwrap();
+        fortran[at..at + 5].copy_from_slice(b"True ");
+        for bytes in [c_order, fortran] {
+            std::fs::write(&path, bytes).unwrap();
+            for error in [source(&path).err().unwrap(), Samples::from_npy_files(&[&path, &path]).unwrap_err()]
+            {
+                assert!(
+                    error.to_string().contains("its shape is 3×0×2; a sample of 0×2 holds nothing"),
+                    "{error}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_stream_gives_what_the_file_gives() {
+        for (descr, body) in [("<f8", vec![7; 48]), (">i2", (0..12).collect()), ("|u1", (0..6).collect())] {
+            let file = [header_bytes(descr, &[2, 3]), body].concat();
+            let limit = Limit::unpacked(Some(48));
+            assert_eq!(
+                read("-", &file[..], limit),
+                parse(&file).map_err(|e| Error::format(Path::new("-"), FORMAT, e))
+            );
+            let cut = read("-", &file[..file.len() - 1], limit).unwrap_err().to_string();
+            assert!(cut.contains("it was cut short"), "{cut}");
+            assert!(read("-", &file[..30], limit).is_err());
+            let small = read("-", &file[..], Limit::unpacked(Some(5)));
+            assert!(matches!(small, Err(Error::Unpacked { limit: 5, .. })));
+        }
     }
 
     #[test]

@@ -6,7 +6,9 @@ use std::path::Path;
 use zip::ZipArchive;
 
 use super::flat::map_file;
-use super::labels::Labels;
+use super::labels::{LETTERS, Labels};
+use super::limit::Limit;
+use super::notes::Note;
 use super::npy::{self, Header};
 use super::open::Found;
 use crate::error::{Error, Result, sides};
@@ -34,41 +36,44 @@ struct Contents {
 }
 
 /// The samples of an archive (`wanted`, or the array that looks like samples) and, if asked for, its labels.
-pub(crate) fn open(path: &Path, wanted: Option<&str>, find_labels: bool) -> Result<Found> {
-    let map = map_file(path)?;
-    read(&map, wanted, find_labels).map_err(|problem| Error::format(path, FORMAT, problem))
+pub(crate) fn open(path: &Path, wanted: Option<&str>, find_labels: bool, limit: Limit) -> Result<Found> {
+    read(path, &map_file(path)?, wanted, find_labels, limit)
 }
 
-fn read(bytes: &[u8], wanted: Option<&str>, find_labels: bool) -> Problem<Found> {
+fn read(path: &Path, bytes: &[u8], wanted: Option<&str>, find_labels: bool, limit: Limit) -> Result<Found> {
+    let wrong = |problem: String| Error::format(path, FORMAT, problem);
     let mut archive = ZipArchive::new(Cursor::new(bytes))
-        .map_err(|e| format!("it is no zip archive, or one that was cut short: {e}"))?;
-    let contents = contents(&mut archive)?;
-    let (entries, chosen) = (&contents.entries, choose(&contents, wanted)?);
-    let array = npy::parse(&unpack(&mut archive, chosen)?).map_err(|e| within(chosen, &e))?;
+        .map_err(|e| wrong(format!("it is no zip archive, or one that was cut short: {e}")))?;
+    let contents = contents(&mut archive).map_err(wrong)?;
+    let (entries, chosen) = (&contents.entries, choose(path, &contents, wanted)?);
+    let stored = npy::element_size(&chosen.header.descr).ok();
+    let stored = stored.and_then(|size| chosen.header.count()?.checked_mul(size)).unwrap_or(usize::MAX);
+    limit.check(&path.to_string_lossy(), npy::worked_bytes(&chosen.header.descr, stored as u64))?;
+    let unpacked = unpack(&mut archive, chosen).map_err(wrong)?;
+    let array = npy::parse(&unpacked).map_err(|e| wrong(within(chosen, &e)))?;
+    drop(unpacked);
     let samples =
-        array.elements.into_samples(&array.shape[1..]).map_err(|e| within(chosen, &e.to_string()))?;
+        array.elements.into_samples(&array.shape[1..]).map_err(|e| wrong(within(chosen, &e.to_string())))?;
+    let mut notes = Vec::new();
+    let others = entries.iter().filter(|e| could_be(e) && !is_label(&e.name) && e.name != chosen.name);
+    let others: Vec<String> = others.map(|e| e.name.clone()).collect();
+    if wanted.is_none() && !others.is_empty() {
+        notes.push(Note::Array { chosen: chosen.name.clone(), others });
+    }
     let labels = match entries.iter().find(|e| find_labels && is_label_of(&e.name, &chosen.name, entries)) {
         Some(entry) => {
-            let labels = Labels::from_npy(&unpack(&mut archive, entry)?).map_err(|e| within(entry, &e))?;
-            labels.check_count(samples.len()).map_err(|e| within(entry, &e.to_string()))?;
-            Some(labels)
+            let within = |e: String| wrong(within(entry, &e));
+            // Before as many as somebody may have written are unpacked.
+            let (expected, found) = (samples.len(), entry.header.count().unwrap_or(usize::MAX));
+            if expected != found {
+                return Err(within(Error::Count { what: "labels", expected, found }.to_string()));
+            }
+            notes.push(Note::Labels { from: format!("its array `{}`", entry.name) });
+            Some(Labels::from_npy(&unpack(&mut archive, entry).map_err(wrong)?).map_err(within)?)
         }
         None => None,
     };
-    Ok(Found { samples, labels, array: Some(chosen.name.clone()) })
-}
-
-/// The bytes of the samples that [`open`] would unpack.
-pub(crate) fn sample_bytes(path: &Path, wanted: Option<&str>) -> Result<u64> {
-    let read = |bytes: &[u8]| -> Problem<u64> {
-        let mut archive = ZipArchive::new(Cursor::new(bytes))
-            .map_err(|e| format!("it is no zip archive, or one that was cut short: {e}"))?;
-        let contents = contents(&mut archive)?;
-        let header = &choose(&contents, wanted)?.header;
-        let count = header.count().and_then(|n| n.checked_mul(npy::element_size(&header.descr).ok()?));
-        Ok(count.map_or(u64::MAX, |bytes| bytes as u64))
-    };
-    read(&map_file(path)?).map_err(|problem| Error::format(path, FORMAT, problem))
+    Ok(Found { labels, array: Some(chosen.name.clone()), notes, ..Found::plain(samples) })
 }
 
 fn within(entry: &Entry, problem: &str) -> String {
@@ -100,6 +105,12 @@ fn contents(archive: &mut ZipArchive<Cursor<&[u8]>>) -> Problem<Contents> {
 fn unpack(archive: &mut ZipArchive<Cursor<&[u8]>>, entry: &Entry) -> Problem<Vec<u8>> {
     let size = text_size(&entry.header.descr).map_or_else(|| npy::element_size(&entry.header.descr), Ok);
     let size = size.map_err(|e| within(entry, &e))?;
+    if size > 4 * LETTERS {
+        return Err(within(
+            entry,
+            &format!("its elements are texts of {size} bytes; labels are names of up to {LETTERS}"),
+        ));
+    }
     let needed = entry.header.count().and_then(|n| n.checked_mul(size));
     let needed = needed.and_then(|n| n.checked_add(entry.header.offset));
     let needed = needed.ok_or_else(|| within(entry, "its shape is too large"))?;
@@ -119,37 +130,30 @@ fn text_size(descr: &str) -> Option<usize> {
     descr.get(2..)?.parse::<usize>().ok()?.checked_mul(unit)
 }
 
-fn choose<'e>(contents: &'e Contents, wanted: Option<&str>) -> Problem<&'e Entry> {
-    let entries = &contents.entries;
-    let listed = || {
-        let plain =
-            entries.iter().map(|e| format!("`{}` ({} {})", e.name, sides(&e.header.shape), e.header.descr));
+/// Whether an array looks like samples.
+fn could_be(e: &Entry) -> bool {
+    e.header.shape.len() >= 2 && npy::element_size(&e.header.descr).is_ok()
+}
+
+fn choose<'e>(path: &Path, contents: &'e Contents, wanted: Option<&str>) -> Result<&'e Entry> {
+    let mut entries = contents.entries.iter().filter(|e| could_be(e));
+    let chosen = match wanted {
+        Some(wanted) => entries.find(|e| e.name == wanted),
+        None => {
+            // Matrices before vectors, a telling name before any other, a large array before a small one.
+            let rank = |e: &&Entry| {
+                let name = SAMPLE_NAMES.iter().position(|n| *n == e.name).unwrap_or(SAMPLE_NAMES.len());
+                let label = is_label(&e.name);
+                (!label, e.header.shape.len() >= 3, std::cmp::Reverse(name), e.header.count())
+            };
+            entries.max_by_key(rank)
+        }
+    };
+    chosen.ok_or_else(|| {
+        let described = |e: &Entry| format!("`{}` ({} {})", e.name, sides(&e.header.shape), e.header.descr);
         let other = contents.skipped.iter().map(|(name, problem)| format!("`{name}` ({problem})"));
-        let list: Vec<String> = plain.chain(other).collect();
-        if list.is_empty() { "nothing".to_string() } else { list.join(", ") }
-    };
-    let could_be = |e: &&Entry| e.header.shape.len() >= 2 && npy::element_size(&e.header.descr).is_ok();
-    if let Some(wanted) = wanted {
-        let entry = entries.iter().find(|e| e.name == wanted);
-        let entry = entry.ok_or_else(|| format!("it has no array `{wanted}`; it holds {}", listed()))?;
-        return Some(entry).filter(could_be).ok_or_else(|| {
-            within(entry, &format!(
-                "its shape is {} and its elements are `{}`; samples need real numbers and at least two axes, sample × mode 1 (× mode 2 …)",
-                sides(&entry.header.shape), entry.header.descr
-            ))
-        });
-    }
-    // Matrices before vectors, a telling name before any other, a large array before a small one.
-    let rank = |e: &&Entry| {
-        let name = SAMPLE_NAMES.iter().position(|n| *n == e.name).unwrap_or(SAMPLE_NAMES.len());
-        let label = is_label(&e.name);
-        (!label, e.header.shape.len() >= 3, std::cmp::Reverse(name), e.header.count())
-    };
-    entries.iter().filter(could_be).max_by_key(rank).ok_or_else(|| {
-        format!(
-            "none of its arrays looks like samples (real numbers, axes sample × mode 1 × …); it holds {}",
-            listed()
-        )
+        let held = contents.entries.iter().map(described).chain(other).collect();
+        Error::NoArray { path: path.to_owned(), wanted: wanted.map(str::to_string), held }
     })
 }
 
@@ -179,6 +183,10 @@ mod tests {
     use super::*;
     use crate::data::made::{npy_bytes, npz};
 
+    fn read(bytes: &[u8], wanted: Option<&str>, find_labels: bool) -> Result<Found> {
+        super::read(Path::new("x.npz"), bytes, wanted, find_labels, Limit::new(bytes.len() as u64, None))
+    }
+
     fn keras() -> Vec<u8> {
         npz(
             CompressionMethod::Deflated,
@@ -196,6 +204,11 @@ mod tests {
     fn the_array_that_looks_like_samples_is_found_with_its_labels() {
         let found = read(&keras(), None, true).unwrap();
         assert_eq!(found.array.as_deref(), Some("x_train"));
+        let notes = [
+            Note::Array { chosen: "x_train".into(), others: vec!["x_test".into()] },
+            Note::Labels { from: "its array `y_train`".into() },
+        ];
+        assert_eq!(found.notes, notes);
         assert_eq!(found.labels, Some(Labels::new(["5", "0"])));
         let test = read(&keras(), Some("x_test"), true).unwrap();
         assert_eq!((test.samples.len(), test.labels.unwrap().names), (1, vec!["3".to_string()]));
@@ -215,13 +228,13 @@ mod tests {
 
     #[test]
     fn bad_archives_say_what_is_wrong() {
-        let problem = |bytes: &[u8], wanted| read(bytes, wanted, true).err().unwrap();
+        let problem = |bytes: &[u8], wanted| read(bytes, wanted, true).err().unwrap().to_string();
         let is = |problem: String, expected: &str| assert!(problem.contains(expected), "{problem}");
-        is(problem(&keras(), Some("x")), "it has no array `x`; it holds `x_test` (1×2×2 |u1), `x_train`");
         is(
-            problem(&keras(), Some("y_test")),
-            "in its array `y_test`: its shape is 1 and its elements are `|u1`",
+            problem(&keras(), Some("x")),
+            "it has no array `x` of real numbers that could be samples; it holds `x_test` (1×2×2 |u1), `x_train`",
         );
+        is(problem(&keras(), Some("y_test")), "`y_test` (1 |u1)");
         is(problem(b"nothing of the kind", None), "no zip archive");
         let whole = keras();
         is(problem(&whole[..whole.len() / 2], None), "cut short");
@@ -231,7 +244,10 @@ mod tests {
             "needs 4 bytes of data, but 3 are",
         );
         is(problem(&member("x.npy", npy_bytes("<c16", "2, 2", &[0; 64])), None), "`x` (2×2 <c16)");
-        is(problem(&member("x.npy", npy_bytes("<f8", "1099511627776, 4096", &[0; 64])), None), "cut short");
+        is(
+            problem(&member("x.npy", npy_bytes("<f8", "1099511627776, 4096", &[0; 64])), None),
+            "it would unpack to 36028.8 TB",
+        );
         is(problem(&member("a.txt", vec![]), None), "it holds nothing");
         is(problem(&member("x.npy", b"no array".to_vec()), None), "it holds `x` (it does not begin with");
         let labels = npz(

@@ -1,15 +1,21 @@
-//! From what a person types to a set of samples: `faces/`, `x.npy`, `parts/*.npy`, `x.npz:images`, `demo:mnist`.
+//! From what a person types to a set of samples: `faces/`, `x.npy`, `parts/*.npy`, `x.npz:images`, `-`, `demo:mnist`.
 
-use std::io::Read;
+use std::io::{BufReader, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::digits::digits;
 use super::labels::Labels;
+use super::limit::Limit;
+use super::notes::Note;
 use super::samples::Samples;
 use super::source::Residence;
-use super::{files, folder, idx, mat, npz};
+use super::{csv, file, files, folder, foreign, idx, image, mat, npy, npz, walk};
+
 use crate::error::{Error, Result, sides};
+
+/// How standard input is called.
+const STDIN: &str = "-";
 
 /// How data is to be opened.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -46,7 +52,7 @@ impl OpenOptions {
             }
         }
         if let Some((rows, columns)) = self.resize
-            && !rows.checked_mul(columns).is_some_and(|pixels| (1..=folder::PIXELS).contains(&pixels))
+            && !rows.checked_mul(columns).is_some_and(|pixels| (1..=image::PIXELS).contains(&pixels))
         {
             return wrong(
                 "resize",
@@ -78,8 +84,13 @@ pub struct DataSet {
     pub labels: Option<Labels>,
     /// What to call the set: the file and, where it holds several, the array.
     pub name: String,
-    /// The format it was found in: `.npy`, `.npz`, `IDX`, `MATLAB`, `images`.
+    /// The format it was found in: `.npy`, `.npz`, `IDX`, `MATLAB`, `CSV`, `images`, `TIFF`.
     pub format: &'static str,
+    /// What each sample is called, where samples are files: its path below the folder, `#` and the number of the page
+    /// in a file with several.
+    pub names: Option<Vec<String>>,
+    /// The choices that were made on the way.
+    pub notes: Vec<Note>,
 }
 
 /// What a reader finds in a file.
@@ -88,10 +99,20 @@ pub(super) struct Found {
     pub(super) labels: Option<Labels>,
     /// Which of several arrays.
     pub(super) array: Option<String>,
+    pub(super) names: Option<Vec<String>>,
+    pub(super) notes: Vec<Note>,
 }
 
-/// Opens `spec`: a `.npy` file, several of them as one set (`a.npy,b.npy` or `parts/*.npy`, each file a part), a `.npz` (or `file.npz:array`), IDX or MATLAB file (or `file.mat:variable`), a folder of
-/// images, or `demo:mnist`.
+impl Found {
+    /// Samples and nothing else.
+    pub(super) fn plain(samples: Samples<'static>) -> Self {
+        Self { samples, labels: None, array: None, names: None, notes: Vec::new() }
+    }
+}
+
+/// Opens `spec`: a `.npy` file, several of them as one set (`a.npy,b.npy` or `parts/*.npy`, each file a part), a `.npz`
+/// (or `file.npz:array`), IDX, MATLAB (or `file.mat:variable`) or `.csv` file, a folder of images, a TIFF file of several
+/// pages, `-` for a `.npy` or `.csv` file on standard input, or `demo:mnist`.
 ///
 /// ```
 /// use matmix::data::{OpenOptions, open};
@@ -104,19 +125,22 @@ pub(super) struct Found {
 pub fn open(spec: &str, options: &OpenOptions) -> Result<DataSet> {
     options.validate()?;
     open_one(spec, options).map_err(|error| match error {
-        // These say where the trouble is; the others know of no file.
-        Error::Io { .. }
-        | Error::Format { .. }
-        | Error::Data { .. }
-        | Error::LabelCount { .. }
-        | Error::UnknownDemo { .. }
-        | Error::Option { .. } => error,
-        other => Error::Data { name: spec.to_string(), problem: other.to_string() },
+        // These know of no file; the others say where the trouble is.
+        Error::EmptySet
+        | Error::EmptyShape { .. }
+        | Error::DataLength { .. }
+        | Error::Count { .. }
+        | Error::Index { .. } => Error::Data { name: called(spec).to_string(), problem: error.to_string() },
+        other => other,
     })
 }
 
+/// What messages call the data.
+fn called(spec: &str) -> &str {
+    if spec == STDIN { "standard input" } else { spec }
+}
+
 fn open_one(spec: &str, options: &OpenOptions) -> Result<DataSet> {
-    let problem = |problem: String| Error::Data { name: spec.to_string(), problem };
     let given = options.labels.as_deref().map(Labels::read).transpose()?;
     let files = files::named(spec)?;
     let (path, array) = split(spec);
@@ -124,82 +148,69 @@ fn open_one(spec: &str, options: &OpenOptions) -> Result<DataSet> {
         Some(_) => Kind::Files,
         None => Kind::of(spec, &path, array)?,
     };
-    if kind != Kind::Folder && (options.colour || options.resize.is_some()) {
-        let option = if options.colour { "--colour" } else { "--resize" };
-        return Err(problem(format!("{option} is for folders of images; this is {}", kind.name())));
+    if !kind.is_images() && (options.colour || options.resize.is_some()) {
+        let option = if options.colour { "colour" } else { "resize" };
+        return Err(Error::OnlyImages { name: called(spec).to_string(), option, found: kind.name() });
     }
     let mut format = kind.name();
-    // Better before it is unpacked than when there is no memory left.
-    let packed = match (options.memory_budget, kind) {
-        (Some(_), Kind::Npz) => Some(npz::sample_bytes(&path, array)?),
-        (Some(_), Kind::Idx) => idx::packed_bytes(&path)?,
-        _ => None,
-    };
-    let affordable = |bytes: u64| match options.memory_budget {
-        Some(budget) if bytes > budget => Err(problem(format!(
-            "its samples are unpacked into memory and take {}, more than the budget of {}; a .npy file (in C order) can \
-             be read piece by piece",
-            crate::error::bytes(bytes),
-            crate::error::bytes(budget)
-        ))),
-        _ => Ok(()),
-    };
-    packed.map_or(Ok(()), affordable)?;
+    let budget = options.memory_budget;
     let found = match kind {
         Kind::Demo => {
             let digits = digits();
             format = digits.format;
-            Found { samples: digits.samples, labels: digits.labels, array: None }
+            Found { labels: digits.labels, ..Found::plain(digits.samples) }
         }
-        Kind::Folder => {
-            folder::open(&path, given.as_ref(), options).map_err(|error| about_labels(error, options))?
-        }
+        Kind::Folder => folder::open(&path, given.as_ref(), options)?,
+        Kind::Stack => folder::open_stack(&path, given.as_ref(), options)?,
         Kind::Files => {
             let files = files.unwrap_or_default();
             if let Some(other) = files.iter().find(|f| f.extension().is_none_or(|e| e != "npy")) {
                 return Err(Error::data(other, "only .npy files can be parts of one set"));
             }
-            Found { samples: Samples::from_npy_files(&files)?, labels: None, array: None }
+            check_order(spec, &files, budget)?;
+            Found::plain(Samples::from_npy_files(&files)?)
         }
-        Kind::Npy => Found { samples: Samples::from_npy(&path)?, labels: None, array: None },
-        Kind::Npz => npz::open(&path, array, given.is_none())?,
-        Kind::Mat => mat::open(&path, array, options.shape.as_deref(), given.as_ref())?,
-        Kind::Idx => {
-            let samples = idx::open(&path)?;
-            let beside = idx::labels_beside(&path).filter(|_| given.is_none());
-            let labels = beside.as_deref().map(Labels::read).transpose()?;
-            if let (Some(labels), Some(file)) = (&labels, &beside) {
-                labels
-                    .check_count(samples.len())
-                    .map_err(|e| Error::data(file, format!("{e}, as in {spec}")))?;
-            }
-            Found { samples, labels, array: None }
+        Kind::Npy => {
+            check_order(spec, std::slice::from_ref(&path), budget)?;
+            Found::plain(Samples::from_npy(&path)?)
         }
+        Kind::Csv => csv::open(&path, budget)?,
+        Kind::Stdin => {
+            let (found, is) = from_stream(called(spec), &mut std::io::stdin().lock(), budget)?;
+            format = is;
+            found
+        }
+        Kind::Npz => npz::open(&path, array, given.is_none(), Limit::of(&path, budget)?)?,
+        Kind::Mat => {
+            mat::open(&path, array, options.shape.as_deref(), given.as_ref(), Limit::of(&path, budget)?)?
+        }
+        Kind::Idx => open_idx(spec, &path, given.is_none(), budget)?,
     };
     let name = match &found.array {
         Some(array) => format!("{}:{array}", path.display()),
-        None => spec.to_string(),
+        None => called(spec).to_string(),
     };
-    let (mut samples, mut labels) = (found.samples, found.labels);
-    if kind != Kind::Folder {
-        labels = given.or(labels);
-        if let Some(labels) = &labels {
-            labels.check_count(samples.len()).map_err(|e| about_labels(e, options))?;
+    let Found { mut samples, mut labels, names, notes, .. } = found;
+    if !kind.is_images() {
+        if let Some(labels) = &given {
+            check_given(labels, samples.len(), options)?;
         }
-        if let Some(chosen) = choose(spec, samples.len(), labels.as_ref(), options)? {
+        labels = given.or(labels);
+        if let Some(chosen) = choose(called(spec), samples.len(), labels.as_ref(), options)? {
             samples = samples.select(&chosen)?;
             labels = labels.map(|l| l.select(&chosen)).transpose()?.map(Labels::without_empty_classes);
         }
     }
     if let Some(shape) = &options.shape {
         let (found, wanted) = (samples.shape().to_vec(), shape.iter().product::<usize>());
-        samples = samples.reshaped(shape).map_err(|_| {
-            problem(format!(
+        samples = samples.reshaped(shape).map_err(|_| Error::Data {
+            name: called(spec).to_string(),
+            problem: format!(
                 "its samples are {} ({} numbers each); the shape {} ({wanted} numbers) does not fit them",
                 sides(&found),
                 found.iter().product::<usize>(),
                 sides(shape),
-            ))
+            ),
         })?;
     }
     if let Some(scale) = options.scale {
@@ -207,20 +218,74 @@ fn open_one(spec: &str, options: &OpenOptions) -> Result<DataSet> {
     }
     if let Some(budget) = options.memory_budget {
         if samples.residence() == Residence::Memory && kind != Kind::Demo {
-            affordable(samples.stored_bytes())?;
+            Limit::unpacked(Some(budget)).check(called(spec), samples.stored_bytes())?;
         }
         samples = samples.with_memory_budget(budget);
     }
-    Ok(DataSet { samples, labels, name, format })
+    Ok(DataSet { samples, labels, name, format, names, notes })
+}
+
+/// Whether there is memory for the files that have to be put in order first.
+fn check_order(name: &str, files: &[PathBuf], budget: Option<u64>) -> Result<()> {
+    let Some(budget) = budget else { return Ok(()) };
+    let bytes: Result<Vec<Option<u64>>> = files.iter().map(|file| npy::reordered_bytes(file)).collect();
+    let sum = bytes?.into_iter().flatten().fold(0u64, u64::saturating_add);
+    Limit::unpacked(Some(budget)).check(name, sum)
+}
+
+/// The samples of an IDX file, and the labels that lie beside it.
+fn open_idx(spec: &str, path: &Path, find_labels: bool, budget: Option<u64>) -> Result<Found> {
+    // Better before it is unpacked than when there is no memory left.
+    if let Some(bytes) = idx::packed_bytes(path)? {
+        Limit::of(path, budget)?.check(spec, bytes)?;
+    }
+    let samples = idx::open(path)?;
+    let Some(beside) = idx::labels_beside(path).filter(|_| find_labels) else {
+        return Ok(Found::plain(samples));
+    };
+    let labels = Labels::read(&beside)?;
+    check_file(&labels, samples.len(), &beside)?;
+    let notes = vec![Note::Labels { from: format!("those of {}", beside.display()) }];
+    Ok(Found { labels: Some(labels), notes, ..Found::plain(samples) })
+}
+
+/// A `.npy` or `.csv` file that arrives as a stream, and which of them it is.
+pub(super) fn from_stream(
+    name: &str,
+    stream: &mut dyn Read,
+    budget: Option<u64>,
+) -> Result<(Found, &'static str)> {
+    let limit = Limit::unpacked(budget);
+    let mut start = Vec::new();
+    let read = stream.take(npy::MAGIC.len() as u64).read_to_end(&mut start);
+    read.map_err(|e| Error::io(Path::new(name), "read", &e))?;
+    let whole = start.as_slice().chain(stream);
+    if start != npy::MAGIC {
+        return Ok((csv::read(name, BufReader::new(whole), limit)?, Kind::Csv.name()));
+    }
+    let array = npy::read(name, whole, limit)?;
+    let Some((_, shape @ [_, ..])) = array.shape.split_first() else {
+        let problem = format!(
+            "its shape is {}; samples need at least two axes, sample × mode 1 (× mode 2 …)",
+            sides(&array.shape)
+        );
+        return Err(Error::Data { name: name.to_string(), problem });
+    };
+    Ok((Found::plain(array.elements.into_samples(shape)?), Kind::Npy.name()))
 }
 
 /// A wrong number of labels is the trouble of the file they come from.
-fn about_labels(error: Error, options: &OpenOptions) -> Error {
-    match (error, &options.labels) {
-        (Error::Count { what: "labels", expected, found }, Some(file)) => {
-            Error::LabelCount { path: file.clone(), expected, found }
-        }
-        (other, _) => other,
+pub(super) fn check_given(labels: &Labels, samples: usize, options: &OpenOptions) -> Result<()> {
+    match &options.labels {
+        Some(path) => check_file(labels, samples, path),
+        None => labels.check_count(samples),
+    }
+}
+
+fn check_file(labels: &Labels, samples: usize, path: &Path) -> Result<()> {
+    match labels.len() {
+        found if found == samples => Ok(()),
+        found => Err(Error::LabelCount { path: path.to_owned(), labels: found, samples }),
     }
 }
 
@@ -240,19 +305,13 @@ pub(super) fn choose(
         None => (0..len).collect(),
     };
     if !options.exclude.is_empty() {
-        let wrong = |problem: String| Error::Data { name: name.to_string(), problem };
-        let labels = labels.ok_or_else(|| {
-            wrong(
-                "its samples have no labels, so that none can be left out by label; give some with --labels"
-                    .into(),
-            )
-        })?;
+        let labels = labels.ok_or_else(|| Error::NoLabels { name: name.to_string() })?;
         let mut out = vec![false; labels.names.len()];
-        for name in &options.exclude {
-            let class = labels.names.iter().position(|n| n == name).ok_or_else(|| {
-                let some: Vec<&str> = labels.names.iter().take(12).map(String::as_str).collect();
-                let more = if labels.names.len() > some.len() { ", …" } else { "" };
-                wrong(format!("no sample has the label `{name}`; the labels are {}{more}", some.join(", ")))
+        for label in &options.exclude {
+            let class = labels.names.iter().position(|n| n == label).ok_or_else(|| Error::UnknownLabel {
+                name: name.to_string(),
+                label: label.clone(),
+                labels: labels.names.clone(),
             })?;
             out[class] = true;
         }
@@ -266,23 +325,34 @@ pub(super) fn choose(
 enum Kind {
     Demo,
     Folder,
+    Stack,
     Npy,
     Files,
     Npz,
     Idx,
     Mat,
+    Csv,
+    Stdin,
 }
 
 impl Kind {
+    /// Whether colour and size are a matter of choice.
+    fn is_images(self) -> bool {
+        matches!(self, Kind::Folder | Kind::Stack)
+    }
+
     fn name(self) -> &'static str {
         match self {
             Kind::Demo => "the embedded data",
             Kind::Folder => "images",
+            Kind::Stack => "TIFF",
             Kind::Npy => ".npy",
             Kind::Files => ".npy files",
             Kind::Npz => ".npz",
             Kind::Idx => "IDX",
             Kind::Mat => "MATLAB",
+            Kind::Csv => "CSV",
+            Kind::Stdin => "standard input",
         }
     }
 
@@ -295,37 +365,41 @@ impl Kind {
                 _ => Err(Error::UnknownDemo { name: spec.to_string() }),
             };
         }
-        if path.is_dir() {
-            return Ok(Kind::Folder);
+        if spec == STDIN {
+            return Ok(Kind::Stdin);
         }
-        let mut file = std::fs::File::open(path).map_err(|e| Error::io(path, "open", &e))?;
+        if path.is_dir() {
+            return foreign::recognised_folder(path).map_or(Ok(Kind::Folder), Err);
+        }
+        let (file, _) = file::open(path)?;
+        let mut start = Vec::new();
+        let read = file.take(foreign::START as u64).read_to_end(&mut start);
+        read.map_err(|e| Error::io(path, "read", &e))?;
         let ending = |ending: &str| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(ending));
         let named_idx = path.to_string_lossy().ends_with("-ubyte") || ending("idx");
         if array.is_some() && !ending("npz") && !ending("mat") {
             return Err(Error::data(path, "only .npz and .mat files hold arrays with names"));
         }
-        if ending("npy") {
-            return Ok(Kind::Npy);
-        }
-        if ending("npz") {
-            return Ok(Kind::Npz);
-        }
-        if ending("mat") {
-            return Ok(Kind::Mat);
-        }
-        let mut start = Vec::new();
-        file.by_ref().take(16).read_to_end(&mut start).map_err(|e| Error::io(path, "read", &e))?;
         match start.as_slice() {
-            s if idx::looks_like_gzip(s) || idx::looks_like(s) || named_idx => Ok(Kind::Idx),
-            s if s.starts_with(b"\x93NUMPY") => Ok(Kind::Npy),
-            s if s.starts_with(b"PK\x03\x04") => Ok(Kind::Npz),
+            _ if ending("npy") => Ok(Kind::Npy),
+            _ if ending("npz") => Ok(Kind::Npz),
+            _ if ending("mat") => Ok(Kind::Mat),
+            _ if ending("csv") || ending("tsv") => Ok(Kind::Csv),
+            _ if walk::is_stack(path) => Ok(Kind::Stack),
+            s if s.starts_with(npy::MAGIC) => Ok(Kind::Npy),
             s if s.starts_with(b"MATLAB") => Ok(Kind::Mat),
-            _ if folder::is_image(path) => {
+            s if foreign::recognised(path, s).is_some() => {
+                foreign::recognised(path, s).map_or(Ok(Kind::Idx), Err)
+            }
+            s if idx::looks_like_gzip(s) || idx::looks_like(s) || named_idx => Ok(Kind::Idx),
+            s if s.starts_with(b"PK\x03\x04") => Ok(Kind::Npz),
+            _ if walk::is_image(path) => {
                 Err(Error::data(path, "it is one image; give the folder that holds the images"))
             }
             _ => Err(Error::data(
                 path,
-                "it is none of the formats that are read: .npy, .npz, IDX (plain or gzip), MATLAB .mat, a folder of images",
+                "it is none of the formats that are read: .npy, .npz, IDX (plain or gzip), MATLAB .mat, .csv, a folder of \
+                 images, a TIFF file of several pages",
             )),
         }
     }

@@ -14,6 +14,12 @@ impl Samples<'_> {
         self.source.residence()
     }
 
+    /// Whether what holds the samples is still what it was when it was opened: a file that was written to, cut short or
+    /// replaced is an error. Every pass asks before it begins.
+    pub fn check_unchanged(&self) -> Result<()> {
+        self.source.check()
+    }
+
     /// The bytes of all samples as they are stored.
     pub fn stored_bytes(&self) -> u64 {
         (self.len() as u64).saturating_mul((self.sample_len() * self.element().size()) as u64)
@@ -133,19 +139,6 @@ impl Samples<'_> {
             }
         }
         Ok(())
-    }
-
-    /// The sample of `range` with the largest value: the one to name when squares overflow.
-    pub(crate) fn largest(&self, range: Range<usize>) -> Result<usize> {
-        let mut buffer = Buffer::new();
-        let chunk = self.stored(range.clone(), &mut buffer)?;
-        let (mut at, mut largest) = (0, 0.0);
-        for i in 0..chunk.len() {
-            if chunk.get(i).abs() > largest {
-                (at, largest) = (i, chunk.get(i).abs());
-            }
-        }
-        Ok(range.start + at / self.sample_len())
     }
 
     fn stored_parts<'b>(&'b self, range: Range<usize>, buffer: &'b mut Buffer) -> Result<Chunk<'b>> {

@@ -177,6 +177,11 @@ pub trait Source: Send + Sync {
         Ok(())
     }
 
+    /// Whether what holds the samples is still what it was when it was opened; asked before every pass.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// How many samples each of its parts (files, say) has, in order: a chunk never spans two of them, and their sums
     /// are added along a fixed tree.
     fn parts(&self) -> Vec<usize> {
@@ -233,7 +238,8 @@ impl<T: Scalar> Source for InMemory<'_, T> {
     }
 
     fn len(&self) -> usize {
-        self.elements.len() / self.shape.iter().product::<usize>()
+        // A sample that holds nothing is refused, but not before it was counted.
+        self.elements.len().checked_div(self.shape.iter().product()).unwrap_or(0)
     }
 
     fn element(&self) -> Element {

@@ -95,6 +95,7 @@ fn walk<J: Job>(
     job: &J,
     take: &mut (dyn FnMut(&Run, J::Sum) -> Result<()> + Send),
 ) -> Result<()> {
+    samples.check_unchanged()?;
     // Scratch space goes from run to run; it is large, and fresh memory has to be cleared by the system.
     let spare = Mutex::new(Vec::new());
     let results: Mutex<BTreeMap<usize, J::Sum>> = Mutex::new(BTreeMap::new());

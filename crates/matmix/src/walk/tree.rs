@@ -10,7 +10,7 @@ use std::ops::Range;
 use crate::error::Result;
 
 /// How many neighbours are added at a time.
-pub const FAN_IN: usize = 8;
+pub(crate) const FAN_IN: usize = 8;
 
 /// The additions for so many parts, level by level: each range is one sum to make, from those of the level below it,
 /// from left to right. The first level adds parts, the last one has one range. One part needs no level.

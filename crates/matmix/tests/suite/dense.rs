@@ -2,10 +2,10 @@
 use matmix::{Component, Matrix};
 
 /// A square or rectangular matrix as rows of numbers.
-pub type Rows = Vec<Vec<f64>>;
+pub(crate) type Rows = Vec<Vec<f64>>;
 
 /// W = U^(1) ⊗ … ⊗ U^(D): P × ρ, rows and columns in row-major order of their indices.
-pub fn loading_matrix(loadings: &[Matrix]) -> Rows {
+pub(crate) fn loading_matrix(loadings: &[Matrix]) -> Rows {
     let mut w = vec![vec![1.0]];
     for u in loadings {
         let mut next = vec![vec![0.0; w[0].len() * u.cols()]; w.len() * u.rows()];
@@ -24,7 +24,7 @@ pub fn loading_matrix(loadings: &[Matrix]) -> Rows {
 }
 
 /// C = W Wᵀ + σ² I.
-pub fn covariance(component: &Component) -> Rows {
+pub(crate) fn covariance(component: &Component) -> Rows {
     let w = loading_matrix(component.loadings());
     let n = w.len();
     let mut c = vec![vec![0.0; n]; n];
@@ -38,7 +38,7 @@ pub fn covariance(component: &Component) -> Rows {
 }
 
 /// The lower Cholesky factor.
-pub fn cholesky(a: &Rows) -> Rows {
+pub(crate) fn cholesky(a: &Rows) -> Rows {
     let n = a.len();
     let mut l = vec![vec![0.0; n]; n];
     for i in 0..n {
@@ -51,7 +51,7 @@ pub fn cholesky(a: &Rows) -> Rows {
 }
 
 /// A⁻¹ b from the Cholesky factor of A.
-pub fn solve(l: &Rows, b: &[f64]) -> Vec<f64> {
+pub(crate) fn solve(l: &Rows, b: &[f64]) -> Vec<f64> {
     let n = l.len();
     let mut y = b.to_vec();
     for i in 0..n {
@@ -70,7 +70,7 @@ pub fn solve(l: &Rows, b: &[f64]) -> Vec<f64> {
 }
 
 /// ln N(x | m, C).
-pub fn log_density(component: &Component, x: &[f64]) -> f64 {
+pub(crate) fn log_density(component: &Component, x: &[f64]) -> f64 {
     let l = cholesky(&covariance(component));
     let d: Vec<f64> = x.iter().zip(component.mean()).map(|(x, m)| x - m).collect();
     let quadratic: f64 = solve(&l, &d).iter().zip(&d).map(|(a, b)| a * b).sum();
@@ -79,7 +79,7 @@ pub fn log_density(component: &Component, x: &[f64]) -> f64 {
 }
 
 /// The posterior of vec(B): mean Wᵀ C⁻¹ (x − m) and covariance I − Wᵀ C⁻¹ W.
-pub fn posterior(component: &Component, x: &[f64]) -> (Vec<f64>, Rows) {
+pub(crate) fn posterior(component: &Component, x: &[f64]) -> (Vec<f64>, Rows) {
     let w = loading_matrix(component.loadings());
     let l = cholesky(&covariance(component));
     let d: Vec<f64> = x.iter().zip(component.mean()).map(|(x, m)| x - m).collect();
@@ -98,7 +98,7 @@ pub fn posterior(component: &Component, x: &[f64]) -> (Vec<f64>, Rows) {
 }
 
 /// ln Σ exp.
-pub fn log_sum_exp(x: &[f64]) -> f64 {
+pub(crate) fn log_sum_exp(x: &[f64]) -> f64 {
     let largest = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     largest + x.iter().map(|x| (x - largest).exp()).sum::<f64>().ln()
 }

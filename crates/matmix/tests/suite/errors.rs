@@ -10,6 +10,7 @@ use std::sync::Arc;
 use crate::planted::statistics;
 use crate::planted::{drawn, random_mixture};
 use matmix::data::{Element, Labels, OpenOptions, npy, open};
+use matmix::error::Change;
 use matmix::pass::{AnySums, EmPass, GroupsPass, MomentsPass, RowsPass, ScatterPass, Stage, Task, Update};
 use matmix::{
     Algorithm, Backend, Checkpoint, Component, Cpu, Distance, Engine, Error, FitOptions, LowRank,
@@ -544,6 +545,123 @@ fn tasks_for_other_samples_and_bytes_that_are_none() {
 }
 
 #[test]
+fn images_of_different_sizes() {
+    let folder = tempfile::tempdir().unwrap();
+    crate::pictures::save(folder.path().join("a.png"), 2, 3, &[0; 6]);
+    crate::pictures::save(folder.path().join("b.png"), 4, 3, &[0; 12]);
+    let error = open(folder.path().to_str().unwrap(), &Default::default()).unwrap_err();
+    let (path, other) = (folder.path().join("b.png"), folder.path().join("a.png"));
+    let message = format!(
+        "{}: it has 4×3 pixels, but {} has 2×3; all samples need one shape",
+        path.display(),
+        other.display()
+    );
+    assert_eq!(error, Error::ImageSizes { path, size: (4, 3), other, other_size: (2, 3) });
+    says(&error, &message);
+}
+
+#[test]
+fn a_file_that_changes_while_it_is_in_use() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.png");
+    crate::pictures::save(&path, 2, 3, &[0; 6]);
+    let options = OpenOptions { memory_budget: Some(5), ..OpenOptions::default() };
+    let set = open(folder.path().to_str().unwrap(), &options);
+    // One image alone is more than five bytes.
+    assert!(set.is_err());
+    crate::pictures::save(folder.path().join("b.png"), 2, 3, &[0; 6]);
+    let options = OpenOptions { memory_budget: Some(6), ..OpenOptions::default() };
+    let set = open(folder.path().to_str().unwrap(), &options).unwrap();
+    std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(9).unwrap();
+    let error = set.samples.to_f64(0..1).unwrap_err();
+    assert!(matches!(&error, Error::Changed { change: Change::Size { after: 9, .. }, .. }), "{error:?}");
+    assert!(error.to_string().contains("a.png: it has become shorter (9 bytes instead of "), "{error}");
+    // A mapped file that has become shorter ends a pass before it begins, not the process; one that is read piece by
+    // piece must not be another.
+    let (path, other) = (folder.path().join("x.npy"), folder.path().join("y.npy"));
+    npy::write_array(&path, &[12_288, 2, 3], &[1.0f32; 6 * 12_288]).unwrap();
+    let mapped = Samples::from_npy(&path).unwrap();
+    let read = Samples::from_npy(&path).unwrap().with_memory_budget(150_000);
+    let pass = |samples: &Samples<'_>| Task::from(MomentsPass { origin: vec![0.0; 6], digest: false }).run(&Cpu::best(), samples, 0).map(|_| ());
+    assert_eq!((pass(&mapped), pass(&read)), (Ok(()), Ok(())));
+    npy::write_array(&other, &[12_288, 2, 3], &[2.0f32; 6 * 12_288]).unwrap();
+    std::fs::rename(&other, &path).unwrap();
+    assert_eq!(pass(&mapped), Ok(()));
+    assert_eq!(pass(&read), Err(Error::Changed { path: path.clone(), change: Change::Replaced }));
+    let mapped = Samples::from_npy(&path).unwrap();
+    std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(200).unwrap();
+    let change = Change::Size { before: 6 * 12_288 * 4 + 128, after: 200 };
+    assert_eq!(pass(&mapped), Err(Error::Changed { path, change }));
+}
+
+#[test]
+fn files_of_another_kind_and_arrays_that_are_not_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let save = |name: &str, bytes: &[u8]| {
+        std::fs::write(folder.path().join(name), bytes).unwrap();
+        folder.path().join(name)
+    };
+    let refused = |path: &std::path::Path| open(path.to_str().unwrap(), &Default::default()).unwrap_err();
+    let path = save("x.parquet", b"PAR1");
+    let error = refused(&path);
+    let instead = "save its numbers as a .npy or .csv file";
+    says(&error, &format!("{}: it is a Parquet file, which is not read here; {instead}", path.display()));
+    assert_eq!(error, Error::NotRead { path, found: "a Parquet file", instead });
+    let mat = crate::made::MatFile::new(false, false).variable("fea", 9, &[2, 3], 2, &[0; 6]).bytes;
+    let path = save("x.mat", &mat);
+    let error = refused(&path);
+    says(
+        &error,
+        &format!(
+            "{}: the samples in `fea` have 3 numbers, which is no square image; their shape has to be given",
+            path.display()
+        ),
+    );
+    assert_eq!(error, Error::ShapeNeeded { path: path.clone(), array: "fea".into(), numbers: 3 });
+    let named = std::path::PathBuf::from(format!("{}:y", path.display()));
+    let held = vec!["`fea` (2×3)".to_string()];
+    assert_eq!(refused(&named), Error::NoArray { path, wanted: Some("y".into()), held });
+    let path = save("x.csv", b"1,2\n3,?\n");
+    let error = refused(&path);
+    assert!(matches!(&error, Error::Cell { line: 2, column: 2, .. }), "{error:?}");
+    says(&error, &format!("{}: line 2, column 2: `?` is no number", path.display()));
+}
+
+#[test]
+fn labels_and_options_that_do_not_fit_the_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("y.txt");
+    std::fs::write(&path, "a\nb\n").unwrap();
+    let refused = |options: &OpenOptions| open("demo:mnist", options).unwrap_err();
+    let error = refused(&OpenOptions { labels: Some(path.clone()), ..OpenOptions::default() });
+    says(&error, &format!("{}: 2 labels for 1000 samples; exactly one per sample is needed", path.display()));
+    assert_eq!(error, Error::LabelCount { path, labels: 2, samples: 1000 });
+    let error = refused(&OpenOptions { colour: true, ..OpenOptions::default() });
+    let found = "the embedded data";
+    assert_eq!(error, Error::OnlyImages { name: "demo:mnist".into(), option: "colour", found });
+    let error = refused(&OpenOptions { exclude: vec!["x".into()], ..OpenOptions::default() });
+    assert!(
+        matches!(&error, Error::UnknownLabel { label, labels, .. } if label == "x" && labels.len() == 10)
+    );
+    let path = folder.path().join("x.npy");
+    npy::write_array(&path, &[6, 2], &[1.0f32; 12]).unwrap();
+    let exclude = OpenOptions { exclude: vec!["x".into()], ..OpenOptions::default() };
+    let name = path.display().to_string();
+    assert_eq!(open(&name, &exclude).unwrap_err(), Error::NoLabels { name });
+}
+
+#[test]
+fn more_than_may_be_unpacked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.csv");
+    std::fs::write(&path, "1,2\n3,4\n").unwrap();
+    let options = OpenOptions { memory_budget: Some(31), ..OpenOptions::default() };
+    let name = path.display().to_string();
+    let error = open(&name, &options).unwrap_err();
+    assert_eq!(error, Error::Unpacked { name, needed: 32, limit: 31, packed: None });
+}
+
+#[test]
 fn data_that_is_not_what_was_asked_for() {
     let error = open("demo:faces", &Default::default()).unwrap_err();
     assert_eq!(error, Error::UnknownDemo { name: "demo:faces".into() });
@@ -561,7 +679,7 @@ fn a_label_too_few() {
     std::fs::write(&path, "a\n".repeat(999)).unwrap();
     let labels = Some(path.clone());
     let error = open("demo:mnist", &OpenOptions { labels, ..OpenOptions::default() }).unwrap_err();
-    assert_eq!(error, Error::LabelCount { path: path.clone(), expected: 1000, found: 999 });
+    assert_eq!(error, Error::LabelCount { path: path.clone(), labels: 999, samples: 1000 });
     says(
         &error,
         &format!("{}: 999 labels for 1000 samples; exactly one per sample is needed", path.display()),

@@ -4,7 +4,6 @@
 use std::path::{Path, PathBuf};
 
 use crate::made::{MatFile, gzip, idx, npy_bytes, npz};
-use image::GrayImage;
 use matmix::data::{DataSet, Labels, OpenOptions, open};
 use zip::CompressionMethod;
 
@@ -75,10 +74,8 @@ fn the_same_pixels_come_out_of_every_format() {
     save(at, "b-labels.idx1-ubyte", &beside);
     for ending in ["png", "bmp", "pgm", "tiff"] {
         for (n, label) in ["1", "7", "7"].into_iter().enumerate() {
-            let image = GrayImage::from_raw(4, 4, x[n * 16..n * 16 + 16].to_vec()).unwrap();
-            let of_class = at.join(ending).join(label);
-            std::fs::create_dir_all(&of_class).unwrap();
-            image.save(of_class.join(format!("{n}.{ending}"))).unwrap();
+            let path = at.join(ending).join(label).join(format!("{n}.{ending}"));
+            crate::pictures::save(path, 4, 4, &x[n * 16..n * 16 + 16]);
         }
         paths.push(at.join(ending));
     }
@@ -95,19 +92,21 @@ fn the_same_pixels_come_out_of_every_format() {
     let text = save(at, "y.txt", b"1\n7\n7\n");
     let labelled = OpenOptions { labels: Some(text), ..default() };
     check(&save(at, "x.npy", &npy_bytes("|u1", "3, 4, 4", &x)), &labelled);
+    let numbers = |n: usize| x[n * 16..n * 16 + 16].iter().map(u8::to_string).collect::<Vec<_>>().join(",");
+    let csv = format!("{}\n{}\n{}\n", numbers(0), numbers(1), numbers(2));
+    let table = opened(
+        &save(at, "x.csv", csv.as_bytes()),
+        &OpenOptions { shape: Some(vec![4, 4]), ..labelled.clone() },
+    );
+    assert_eq!(
+        (table.samples.shape(), table.format, table.samples.element().name()),
+        (&[4, 4][..], "CSV", "f64")
+    );
+    assert_eq!(table.samples.to_f64(0..3).unwrap(), x.iter().map(|&b| f64::from(b)).collect::<Vec<_>>());
     let flat = save(at, "flat.npy", &npy_bytes("|u1", "3, 16", &x));
     check(&flat, &OpenOptions { shape: Some(vec![4, 4]), ..labelled });
     // Without an ending the first bytes tell.
     check(&save(at, "nameless", &npz(CompressionMethod::Deflated, &arrays)), &default());
-}
-
-#[test]
-fn jpeg_is_read_as_well_as_it_can_be() {
-    let folder = tempfile::tempdir().unwrap();
-    let smooth: Vec<u8> = (0..256).map(|i| (i / 16 * 8 + i % 16 * 4) as u8).collect();
-    GrayImage::from_raw(16, 16, smooth.clone()).unwrap().save(folder.path().join("a.jpg")).unwrap();
-    let x = opened(folder.path(), &default()).samples.to_f64(0..1).unwrap();
-    assert!(x.iter().zip(&smooth).all(|(x, &s)| (x - f64::from(s)).abs() < 12.0), "{x:?}");
 }
 
 #[test]
@@ -142,10 +141,9 @@ fn an_array_can_be_named() {
     let mat = MatFile::new(true, true).variable("faces", 9, &[2, 4], 2, &[0; 8]).bytes;
     let path = save(folder.path(), "x.mat", &mat);
     assert_eq!(opened(Path::new(&format!("{}:faces", path.display())), &default()).samples.shape(), [2, 2]);
-    assert!(
-        message(format!("{}:fea", path.display()), &default())
-            .contains("x.mat: not a readable MATLAB .mat file")
-    );
+    assert!(message(format!("{}:fea", path.display()), &default()).contains(
+        "x.mat: it has no array `fea` of real numbers that could be samples; it holds `faces` (2×4)"
+    ));
 }
 
 #[test]
@@ -190,10 +188,20 @@ fn every_message_names_the_file_and_says_what_would_be_right() {
         "as files of labels have",
     );
     is(
-        message(save(at, "x.csv", b"1,2\n3,4\n"), &default()),
-        "x.csv",
+        message(save(at, "x.text", b"1,2\n3,4\n"), &default()),
+        "x.text",
         "none of the formats that are read: .npy",
     );
+    is(
+        message(save(at, "x.csv", b"1,2\n3,4 4\n"), &default()),
+        "x.csv",
+        "line 2, column 2: `4 4` is no number",
+    );
+    is(message(save(at, "x.h5", b"\x89HDF\r\n\x1a\n"), &default()), "x.h5", "it is an HDF5 file");
+    is(message(save(at, "x.nii.gz", &gzip(b"brain")), &default()), "x.nii.gz", "it is a NIfTI file");
+    is(message(save(at, "x.mp4", b""), &default()), "x.mp4", "write its frames as images into a folder");
+    save(at, "x.zarr/zarr.json", b"{}");
+    is(message(at.join("x.zarr"), &default()), "x.zarr", "the Python package reads zarr arrays");
     is(message(save(at, "x.gz", &gzip(b"hello world")), &default()), "x.gz", "not a readable IDX file");
     let mat = MatFile::new(false, true).variable("fea", 9, &[3, 16], 2, &x).bytes;
     is(message(save(at, "cut.mat", &mat[..mat.len() - 9]), &default()), "cut.mat", "cut short");
@@ -210,7 +218,7 @@ fn every_message_names_the_file_and_says_what_would_be_right() {
     save(at, "t-labels-idx1-ubyte", &idx(8, &[2], &x[..2]));
     is(message(at.join("t-images-idx3-ubyte"), &default()), "t-labels-idx1-ubyte", "2 labels for 3 samples");
     let missing = OpenOptions { labels: Some(at.join("no.txt")), ..default() };
-    is(message(&good, &missing), "no.txt", "cannot read");
+    is(message(&good, &missing), "no.txt", "cannot open");
     is(
         message(&good, &OpenOptions { exclude: vec!["3".into()], ..default() }),
         "x.npy",
@@ -226,23 +234,23 @@ fn every_message_names_the_file_and_says_what_would_be_right() {
     is(
         message(&good, &OpenOptions { colour: true, ..default() }),
         "x.npy",
-        "--colour is for folders of images",
+        "the option `colour` is for images; this is .npy",
     );
     is(
         message(&good, &OpenOptions { resize: Some((2, 2)), ..default() }),
         "x.npy",
-        "--resize is for folders",
+        "the option `resize` is for images",
     );
     is(message(format!("{}:a", good.display()), &default()), "x.npy:a", "cannot open");
 
     let images = at.join("images");
     std::fs::create_dir(&images).unwrap();
     is(message(&images, &default()), "images", "there are no images in this folder");
-    GrayImage::from_raw(4, 4, x[..16].to_vec()).unwrap().save(images.join("a.png")).unwrap();
+    crate::pictures::save(images.join("a.png"), 4, 4, &x[..16]);
     is(message(images.join("a.png"), &default()), "a.png", "it is one image; give the folder");
     is(message(&images, &labels), "y.txt", "2 labels for 1 samples");
-    GrayImage::from_raw(4, 2, x[..8].to_vec()).unwrap().save(images.join("b.png")).unwrap();
-    is(message(&images, &default()), "b.png", "--resize 4x4");
+    crate::pictures::save(images.join("b.png"), 2, 4, &x[..8]);
+    is(message(&images, &default()), "b.png", "it has 2×4 pixels, but");
 }
 
 #[test]
@@ -258,4 +266,99 @@ fn options_that_make_no_sense_are_refused() {
         let message = message("demo:mnist", &options);
         assert!(message.contains(expected), "{message}");
     }
+}
+
+/// Every choice that was made is in the set, and none where nothing was to choose.
+#[test]
+fn choices_are_noted() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let notes = |path: &Path, options: &OpenOptions| -> Vec<String> {
+        opened(path, options).notes.iter().map(ToString::to_string).collect()
+    };
+    let array = npy_bytes("|u1", "3, 2", &[1, 2, 3, 4, 5, 6]);
+    let one = [("x.npy", array.clone())];
+    assert!(notes(&save(at, "one.npz", &npz(CompressionMethod::Stored, &one)), &default()).is_empty());
+    assert!(notes(&save(at, "x.npy", &array), &default()).is_empty());
+    let several =
+        [("x.npy", array.clone()), ("z.npy", array.clone()), ("y.npy", npy_bytes("|u1", "3,", &[0, 1, 0]))];
+    let several = save(at, "several.npz", &npz(CompressionMethod::Deflated, &several));
+    assert_eq!(
+        notes(&several, &default()),
+        ["the samples are `x`; there are also `z`", "the labels are its array `y`"]
+    );
+    let given = OpenOptions { labels: Some(save(at, "y.txt", b"a\nb\na\n")), ..default() };
+    assert_eq!(notes(&several, &given), ["the samples are `x`; there are also `z`"]);
+    save(at, "t-images-idx2-ubyte", &idx(8, &[3, 2], &[0; 6]));
+    let labels = save(at, "t-labels-idx1-ubyte", &idx(8, &[3], &[0; 3]));
+    let beside = format!("the labels are those of {}", labels.display());
+    assert_eq!(notes(&at.join("t-images-idx2-ubyte"), &default()), [beside]);
+    let faces = MatFile::new(false, true).variable("fea", 9, &[4, 2], 2, &[0; 8]).variable(
+        "gnd",
+        9,
+        &[2, 1],
+        2,
+        &[1, 2],
+    );
+    assert_eq!(
+        notes(&save(at, "faces.mat", &faces.bytes), &default()),
+        [
+            "the samples are along axis 2 of an array of 4×2",
+            "the samples are taken for images of 2×2",
+            "the labels are its variable `gnd`",
+        ]
+    );
+    let table = save(at, "x.csv", b"height,width\n1,2\n");
+    assert_eq!(
+        notes(&table, &default()),
+        ["the first line (`height,width`) is taken for the names of the columns"]
+    );
+}
+
+/// A limit for every reader of something packed: the budget, or what follows from the size of the file.
+#[test]
+fn what_unpacks_to_more_than_it_may_is_refused_before_it_is_unpacked() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let zeros = vec![0; 1 << 20];
+    let begun = std::time::Instant::now();
+    let mat = |packed| MatFile::new(false, packed).variable("fea", 9, &[1024, 1024], 2, &zeros).bytes;
+    let npy = [("x.npy", npy_bytes("|u1", "1024, 1024", &zeros))];
+    let mut fortran = npy[0].1.clone();
+    let order = fortran.windows(5).position(|w| w == b"False").unwrap();
+    fortran[order..order + 5].copy_from_slice(b"True ");
+    for path in [
+        save(at, "x.mat", &mat(true)),
+        save(at, "x.npz", &npz(CompressionMethod::Deflated, &npy)),
+        save(at, "x-ubyte.gz", &gzip(&idx(8, &[1024, 1024], &zeros))),
+        save(at, "x.csv", "1,2\n".repeat(1 << 16).as_bytes()),
+        save(at, "fortran.npy", &fortran),
+    ] {
+        let small = OpenOptions { memory_budget: Some(1 << 19), ..default() };
+        let said = message(&path, &small);
+        assert!(said.contains("more than the budget of 524.3 kB"), "{said}");
+        assert_eq!(opened(&path, &default()).samples.stored_bytes(), 1 << 20);
+    }
+    // Without a budget a few kilobytes are no gigabytes.
+    let said = message(save(at, "y-ubyte.gz", &gzip(&idx(8, &[1 << 16, 1 << 16], &zeros))), &default());
+    assert!(
+        said.contains("it would unpack to 4.3 GB") && said.contains("unless a memory budget allows it"),
+        "{said}"
+    );
+    assert!(begun.elapsed().as_secs() < 20);
+}
+
+/// Opening what is no file would wait for ever.
+#[cfg(unix)]
+#[test]
+fn pipes_and_devices_are_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("x.npy");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    assert!(message(&pipe, &default()).ends_with("x.npy: cannot open: it is a pipe or a device, not a file"));
+    assert!(matmix::Samples::from_npy(&pipe).is_err() && Labels::read(&pipe).is_err());
+    assert!(matmix::ModelFile::load(&pipe).is_err());
+    std::fs::rename(&pipe, folder.path().join("x.png")).unwrap();
+    assert!(message(folder.path(), &default()).contains("x.png: cannot open: it is a pipe"));
+    assert!(message("/dev/zero", &default()).contains("it is a pipe or a device"));
 }

@@ -356,9 +356,8 @@ fn idx_files_of_every_type_and_folders_are_read_in_place() {
     }
     // A folder larger than the budget is decoded ahead.
     for n in 0..70u8 {
-        let pixels = (0..12).map(|i| n.wrapping_mul(37).wrapping_add(i * 11)).collect();
-        let image = image::GrayImage::from_raw(3, 4, pixels).unwrap();
-        image.save(folder.path().join(format!("{n:03}.png"))).unwrap();
+        let pixels: Vec<u8> = (0..12).map(|i| n.wrapping_mul(37).wrapping_add(i * 11)).collect();
+        crate::pictures::save(folder.path().join(format!("{n:03}.png")), 4, 3, &pixels);
     }
     std::fs::remove_file(path).unwrap();
     let name = folder.path().display().to_string();

@@ -9,47 +9,89 @@ use std::io::Read;
 use flate2::bufread::ZlibDecoder;
 
 use crate::data::npy::Elements;
+use crate::data::source::Element as Worked;
 
 type Problem<T> = std::result::Result<T, String>;
 
 const MATRIX: u32 = 14;
 const COMPRESSED: u32 = 15;
 const HEADER: usize = 128;
+/// How much of a packed variable is unpacked to learn its name and axes.
+const START: usize = 4096;
 
-/// A numeric array, its elements in MATLAB's order: the first axis varies fastest.
+/// A numeric array that is still in the file.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Variable {
+pub(super) struct Variable<'b> {
     pub(super) name: String,
     pub(super) dims: Vec<usize>,
-    pub(super) elements: Elements,
+    numbers: Numbers<'b>,
+    big: bool,
+}
+
+/// Where the numbers of a variable are, and of which of MATLAB's types.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Numbers<'b> {
+    Plain {
+        kind: u32,
+        body: &'b [u8],
+    },
+    /// In a zlib stream, so many bytes of it, after others.
+    Packed {
+        kind: u32,
+        size: usize,
+        after: usize,
+        stream: &'b [u8],
+    },
+}
+
+impl Variable<'_> {
+    /// The number of elements.
+    pub(super) fn count(&self) -> usize {
+        self.dims.iter().product()
+    }
+
+    /// The bytes of the elements as they are worked on.
+    pub(super) fn bytes(&self) -> u64 {
+        let (Numbers::Plain { kind, .. } | Numbers::Packed { kind, .. }) = self.numbers;
+        self.count() as u64 * worked_in(kind).size() as u64
+    }
+
+    /// The elements in MATLAB's order: the first axis varies fastest.
+    pub(super) fn elements(&self) -> Problem<Elements> {
+        let named = |e: String| format!("variable `{}`: {e}", self.name);
+        match self.numbers {
+            Numbers::Plain { kind, body } => decode(kind, body, self.big).map_err(named),
+            Numbers::Packed { kind, size, after, stream } => {
+                let unpacked = inflate(stream, after, size).map_err(named)?;
+                decode(kind, &unpacked, self.big).map_err(named)
+            }
+        }
+    }
 }
 
 /// What a file holds.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Contents {
-    pub(super) variables: Vec<Variable>,
+pub(super) struct Contents<'b> {
+    pub(super) variables: Vec<Variable<'b>>,
     /// The variables that are no real numbers: cells, structs, texts, sparse and complex arrays.
     pub(super) skipped: Vec<String>,
 }
 
-/// Decodes a whole file; the error says what is wrong with it.
-pub(super) fn parse(bytes: &[u8]) -> Problem<Contents> {
+/// Goes through a file and reads what stands before the numbers of each variable; the error says what is wrong with it.
+pub(super) fn parse(bytes: &[u8]) -> Problem<Contents<'_>> {
     let big = header(bytes)?;
     let mut contents = Contents::default();
     let mut rest = Bytes { bytes: &bytes[HEADER..], big };
     while !rest.bytes.is_empty() {
         let at = bytes.len() - rest.bytes.len();
-        let element = rest.element().map_err(|e| format!("at byte {at}: {e}"))?;
-        let unpacked;
-        let body = match element.kind {
-            MATRIX => element.body,
-            COMPRESSED => {
-                unpacked = inflate(element.body, big).map_err(|e| format!("at byte {at}: {e}"))?;
-                &unpacked
-            }
+        let here = |e: String| format!("at byte {at}: {e}");
+        let element = rest.element().map_err(here)?;
+        let found = match element.kind {
+            MATRIX => plain(Bytes { bytes: element.body, big }).map_err(here)?,
+            COMPRESSED => packed(element.body, big).map_err(here)?,
             _ => continue,
         };
-        match matrix(Bytes { bytes: body, big }).map_err(|e| format!("at byte {at}: {e}"))? {
+        match found {
             Matrix::Numbers(variable) => contents.variables.push(variable),
             Matrix::Other(name) => contents.skipped.push(name),
         }
@@ -59,13 +101,6 @@ pub(super) fn parse(bytes: &[u8]) -> Problem<Contents> {
 
 /// Whether the numbers are big-endian.
 fn header(bytes: &[u8]) -> Problem<bool> {
-    let hdf5 = b"\x89HDF\r\n\x1a\n";
-    if bytes.starts_with(b"MATLAB 7.3") || bytes.starts_with(hdf5) || bytes.get(512..520) == Some(hdf5) {
-        return Err(
-            "it is a version 7.3 (HDF5) file; in MATLAB save it with -v7: save('x.mat', 'fea', 'gnd', '-v7')"
-                .into(),
-        );
-    }
     if bytes.len() < HEADER {
         return Err(format!(
             "it has {} bytes; a version 5 file begins with a header of {HEADER}",
@@ -82,47 +117,96 @@ fn header(bytes: &[u8]) -> Problem<bool> {
     }
 }
 
-/// The matrix inside a packed element. The vector grows with what comes out of the stream, and no further than
-/// the size that stands at its start.
-fn inflate(packed: &[u8], big: bool) -> Problem<Vec<u8>> {
-    let mut stream = ZlibDecoder::new(packed);
-    let mut tag = [0; 8];
-    let broken = |e: std::io::Error| format!("a packed variable cannot be unpacked: {e}");
-    stream.read_exact(&mut tag).map_err(broken)?;
-    let mut start = Bytes { bytes: &tag, big };
-    let (kind, size) = (start.u32()?, start.u32()? as usize);
+/// Whether a file is one of version 7.3, which is HDF5 behind a header of MATLAB's.
+pub(super) fn is_hdf5(bytes: &[u8]) -> bool {
+    let hdf5 = b"\x89HDF\r\n\x1a\n";
+    bytes.starts_with(b"MATLAB 7.3") || bytes.starts_with(hdf5) || bytes.get(512..520) == Some(hdf5)
+}
+
+enum Matrix<'b> {
+    Numbers(Variable<'b>),
+    Other(String),
+}
+
+/// What stands before the numbers of a variable.
+struct Before {
+    name: String,
+    dims: Vec<usize>,
+    kind: u32,
+    /// The bytes of the numbers.
+    size: usize,
+}
+
+fn plain(mut bytes: Bytes<'_>) -> Problem<Matrix<'_>> {
+    let big = bytes.big;
+    Ok(match before(&mut bytes)? {
+        Ok(Before { name, dims, kind, size }) => {
+            let body = bytes.take(size).map_err(|e| format!("variable `{name}`: {e}"))?;
+            Matrix::Numbers(Variable { name, dims, numbers: Numbers::Plain { kind, body }, big })
+        }
+        Err(other) => Matrix::Other(other),
+    })
+}
+
+/// The same for a variable in a zlib stream, of which only the beginning is unpacked.
+fn packed(stream: &[u8], big: bool) -> Problem<Matrix<'_>> {
+    let mut start = Vec::new();
+    let unpacked = ZlibDecoder::new(stream).take(START as u64).read_to_end(&mut start);
+    // A stream that breaks off later is a matter for whoever needs the rest.
+    if let (Err(e), true) = (unpacked, start.len() < 8) {
+        return Err(format!("a packed variable cannot be unpacked: {e}"));
+    }
+    let mut bytes = Bytes { bytes: &start, big };
+    let (kind, size) = (bytes.u32()?, bytes.u32()? as usize);
     if kind != MATRIX {
         return Err(format!("a packed element of type {kind}; only variables (type {MATRIX}) are packed"));
     }
+    bytes.bytes = &bytes.bytes[..size.min(bytes.bytes.len())];
+    Ok(match before(&mut bytes)? {
+        Ok(Before { name, dims, kind, size }) => {
+            let after = start.len() - bytes.bytes.len();
+            Matrix::Numbers(Variable {
+                name,
+                dims,
+                numbers: Numbers::Packed { kind, size, after, stream },
+                big,
+            })
+        }
+        Err(other) => Matrix::Other(other),
+    })
+}
+
+/// The numbers in a packed element. The vector grows with what comes out of the stream, and no further than the size
+/// that the variable has.
+fn inflate(stream: &[u8], after: usize, size: usize) -> Problem<Vec<u8>> {
+    let mut stream = ZlibDecoder::new(stream);
+    let broken = |e: std::io::Error| format!("it cannot be unpacked: {e}");
+    std::io::copy(&mut stream.by_ref().take(after as u64), &mut std::io::sink()).map_err(broken)?;
     let mut body = Vec::new();
     stream.take(size as u64).read_to_end(&mut body).map_err(broken)?;
     if body.len() < size {
-        return Err(format!("a packed variable should have {size} bytes, but {} come out", body.len()));
+        return Err(format!("it should have {size} bytes, but {} come out", body.len()));
     }
     Ok(body)
 }
 
-enum Matrix {
-    Numbers(Variable),
-    Other(String),
-}
-
-fn matrix(mut bytes: Bytes<'_>) -> Problem<Matrix> {
+/// Flags, axes, name and the tag of the numbers; the name alone of what has no real numbers.
+fn before(bytes: &mut Bytes<'_>) -> Problem<std::result::Result<Before, String>> {
     if bytes.bytes.is_empty() {
         // MATLAB writes an empty matrix without any content.
-        return Ok(Matrix::Other(String::new()));
+        return Ok(Err(String::new()));
     }
     let flags = bytes.element()?;
     let flags = Bytes { bytes: flags.body, big: bytes.big }.u32()?;
     let (class, complex) = (flags & 0xff, flags & 0x0800 != 0);
     // An opaque object (class 17) has no dimensions: its name follows at once.
     if class == 17 {
-        return Ok(Matrix::Other(name(bytes.element()?.body)));
+        return Ok(Err(name(bytes.element()?.body)));
     }
     let dims = bytes.element()?;
     let name = name(bytes.element()?.body);
     if !(6..=15).contains(&class) || complex {
-        return Ok(Matrix::Other(name));
+        return Ok(Err(name));
     }
     let dims: Problem<Vec<usize>> = dims
         .body
@@ -136,25 +220,44 @@ fn matrix(mut bytes: Bytes<'_>) -> Problem<Matrix> {
         })
         .collect();
     let dims = dims?;
-    let numbers = bytes.element().map_err(|e| format!("variable `{name}`: {e}"))?;
-    let elements = decode(&numbers, bytes.big).map_err(|e| format!("variable `{name}`: {e}"))?;
+    let (kind, size) = bytes.tag().map_err(|e| format!("variable `{name}`: {e}"))?;
+    let width = stored_size(kind).map_err(|e| format!("variable `{name}`: {e}"))?;
     let needed = dims.iter().try_fold(1usize, |n, &d| n.checked_mul(d));
-    if dims.len() < 2 || needed != Some(elements.len()) {
+    if dims.len() < 2 || needed != Some(size / width) {
         return Err(format!(
             "variable `{name}` is {}, but holds {} numbers",
             crate::error::sides(&dims),
-            elements.len()
+            size / width
         ));
     }
-    Ok(Matrix::Numbers(Variable { name, dims, elements }))
+    Ok(Ok(Before { name, dims, kind, size }))
 }
 
 fn name(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).trim_end_matches('\0').to_string()
 }
 
-fn decode(element: &Element<'_>, big: bool) -> Problem<Elements> {
-    let body = element.body;
+/// Bytes per number of one of MATLAB's types.
+fn stored_size(kind: u32) -> Problem<usize> {
+    Ok(match kind {
+        1 | 2 => 1,
+        3 | 4 => 2,
+        5..=7 => 4,
+        9 | 12 | 13 => 8,
+        other => return Err(format!("its numbers are of the unknown type {other}")),
+    })
+}
+
+/// The type that they are worked on in.
+fn worked_in(kind: u32) -> Worked {
+    match kind {
+        2 => Worked::U8,
+        1 | 3 | 4 | 7 => Worked::F32,
+        _ => Worked::F64,
+    }
+}
+
+fn decode(kind: u32, body: &[u8], big: bool) -> Problem<Elements> {
     macro_rules! numbers {
         ($type:ty, $to:ty) => {
             body.chunks_exact(size_of::<$type>())
@@ -166,7 +269,7 @@ fn decode(element: &Element<'_>, big: bool) -> Problem<Elements> {
                 .collect()
         };
     }
-    Ok(match element.kind {
+    Ok(match kind {
         1 => Elements::F32(numbers!(i8, f32)),
         2 => Elements::U8(body.to_vec()),
         3 => Elements::F32(numbers!(i16, f32)),
@@ -207,24 +310,30 @@ impl<'b> Bytes<'b> {
         Ok(if self.big { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) })
     }
 
-    fn element(&mut self) -> Problem<Element<'b>> {
+    /// Type and size of an element, whose content follows.
+    fn tag(&mut self) -> Problem<(u32, usize)> {
         let tag = self.u32()?;
-        if tag >> 16 != 0 {
-            // Up to four bytes stand in the tag itself, with their number in its upper half.
-            let (kind, size) = (tag & 0xffff, (tag >> 16) as usize);
-            let body = self.take(4)?;
-            let body = body
-                .get(..size)
-                .ok_or_else(|| format!("an element of {size} bytes in a tag that holds 4"))?;
-            return Ok(Element { kind, body });
+        if tag >> 16 == 0 {
+            return Ok((tag, self.u32()? as usize));
         }
-        let size = self.u32()? as usize;
+        // Up to four bytes stand in the tag itself, with their number in its upper half.
+        let (kind, size) = (tag & 0xffff, (tag >> 16) as usize);
+        if size > 4 {
+            return Err(format!("an element of {size} bytes in a tag that holds 4"));
+        }
+        Ok((kind, size))
+    }
+
+    fn element(&mut self) -> Problem<Element<'b>> {
+        let before = self.bytes.len();
+        let (kind, size) = self.tag()?;
         let body = self.take(size)?;
-        if tag != COMPRESSED {
-            // Elements begin at multiples of eight bytes; the last one is not always filled up.
-            let padding = (size.next_multiple_of(8) - size).min(self.bytes.len());
+        // Elements begin at multiples of eight bytes (small ones have a tag of four); the last is not always filled up.
+        if kind != COMPRESSED {
+            let used = before - self.bytes.len();
+            let padding = (used.next_multiple_of(8) - used).min(self.bytes.len());
             self.take(padding)?;
         }
-        Ok(Element { kind: tag, body })
+        Ok(Element { kind, body })
     }
 }

@@ -1,6 +1,15 @@
 use super::*;
 use crate::data::made::MatFile;
 
+fn read(
+    bytes: &[u8],
+    wanted: Option<&str>,
+    shape: Option<&[usize]>,
+    given: Option<&Labels>,
+) -> Result<Found> {
+    super::read(Path::new("x.mat"), bytes, wanted, shape, given, Limit::new(bytes.len() as u64, None))
+}
+
 /// Two images 2×2, [1 2; 3 4] and [5 6; 7 8], as rows of `fea` and with labels 7 and 9.
 fn faces(big: bool, packed: bool) -> Vec<u8> {
     let doubles = |x: &[f64]| -> Vec<u8> {
@@ -76,7 +85,8 @@ fn columns_are_samples_where_the_labels_say_so() {
 
 #[test]
 fn bad_files_say_what_is_wrong() {
-    let problem = |bytes: &[u8], shape: Option<&[usize]>| read(bytes, None, shape, None).err().unwrap();
+    let problem =
+        |bytes: &[u8], shape: Option<&[usize]>| read(bytes, None, shape, None).err().unwrap().to_string();
     let is = |problem: String, expected: &str| assert!(problem.contains(expected), "{problem}");
     let whole = faces(false, false);
     is(problem(&whole[..whole.len() - 4], None), "the file is cut short");
@@ -92,7 +102,7 @@ fn bad_files_say_what_is_wrong() {
     };
     is(
         problem(&file("fea", 9, &[2, 3], &[0; 6]), None),
-        "3 numbers, which is no square; say their shape with --shape",
+        "x.mat: the samples in `fea` have 3 numbers, which is no square image; their shape has to be given",
     );
     is(problem(&file("fea", 9, &[2, 3], &[0; 5]), None), "variable `fea` is 2×3, but holds 5 numbers");
     is(problem(&file("s", 2, &[2, 3], &[0; 6]), None), "it holds `s` (not a full array of real numbers)");
@@ -103,8 +113,47 @@ fn bad_files_say_what_is_wrong() {
     is(problem(&count, None), "in its variable `gnd`: 3 labels for 2 samples");
     let mut new = format!("{:<512}", "MATLAB 7.3 MAT-file, Platform: TEST").into_bytes();
     new.extend(b"\x89HDF\r\n\x1a\n");
-    is(problem(&new, None), "it is a version 7.3 (HDF5) file; in MATLAB save it with -v7");
+    is(
+        problem(&new, None),
+        "it is a MATLAB file of version 7.3 (HDF5), which is not read here; in MATLAB save it",
+    );
     is(problem(&[0; 200], None), "version 4");
     is(problem(&[b'x'; 200], None), "no mark of its byte order");
-    is(read(&whole, Some("x"), None, None).err().unwrap(), "it has no numeric variable `x`; it holds");
+    let missing = read(&whole, Some("x"), None, None).err().unwrap();
+    is(
+        missing.to_string(),
+        "x.mat: it has no array `x` of real numbers that could be samples; it holds `gnd` (2×1), `fea`",
+    );
+}
+
+#[test]
+fn a_packed_variable_is_unpacked_if_it_is_wanted_and_within_the_budget() {
+    let file = MatFile::new(false, true)
+        .variable("other", 9, &[1000, 1000], 2, &vec![0; 1_000_000])
+        .variable("fea", 9, &[2, 4], 2, &[1, 5, 3, 7, 2, 6, 4, 8])
+        .variable("gnd", 9, &[1000, 1000], 2, &vec![0; 1_000_000])
+        .bytes;
+    let within = |wanted, budget| {
+        super::read(
+            Path::new("x.mat"),
+            &file,
+            wanted,
+            None,
+            None,
+            Limit::new(file.len() as u64, Some(budget)),
+        )
+    };
+    assert_eq!(within(Some("fea"), 8).unwrap().samples.to_f64(0..2).unwrap(), UPRIGHT);
+    assert!(matches!(within(Some("fea"), 7), Err(Error::Unpacked { needed: 8, limit: 7, .. })));
+    assert!(matches!(within(Some("other"), 999_999), Err(Error::Unpacked { needed: 1_000_000, .. })));
+    let found = within(None, 8).unwrap();
+    assert!(found.notes.contains(&Note::Array { chosen: "fea".into(), others: vec!["other".into()] }));
+    assert!(found.notes.contains(&Note::Square { shape: vec![2, 2] }));
+    // Labels for another number of samples are refused before they are unpacked, and those broken off are told.
+    let labels = MatFile::new(false, true)
+        .variable("fea", 9, &[2, 4], 2, &[0; 8])
+        .variable("gnd", 9, &[1_000_000, 1], 2, &vec![0; 1_000_000])
+        .bytes;
+    let error = read(&labels, None, None, None).err().unwrap().to_string();
+    assert!(error.contains("in its variable `gnd`: 1000000 labels for 2 samples"), "{error}");
 }
