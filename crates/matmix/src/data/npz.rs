@@ -246,7 +246,7 @@ mod tests {
         is(problem(&member("x.npy", npy_bytes("<c16", "2, 2", &[0; 64])), None), "`x` (2×2 <c16)");
         is(
             problem(&member("x.npy", npy_bytes("<f8", "1099511627776, 4096", &[0; 64])), None),
-            "it would unpack to 36028.8 TB",
+            "it would unpack to 36.1 PB",
         );
         is(problem(&member("a.txt", vec![]), None), "it holds nothing");
         is(problem(&member("x.npy", b"no array".to_vec()), None), "it holds `x` (it does not begin with");

@@ -12,6 +12,7 @@ mod made;
 mod mutate;
 #[path = "../suite/pictures.rs"]
 mod pictures;
+#[allow(dead_code)]
 #[path = "../suite/planted.rs"]
 mod planted;
 

@@ -668,7 +668,7 @@ fn data_that_is_not_what_was_asked_for() {
     says(&error, "demo:faces: there is no such embedded data; there is demo:mnist");
     let exclude = vec!["x".into()];
     let error = open("demo:mnist", &OpenOptions { exclude, ..OpenOptions::default() }).unwrap_err();
-    assert!(matches!(&error, Error::Data { .. }), "{error:?}");
+    assert!(matches!(&error, Error::UnknownLabel { .. }), "{error:?}");
     says(&error, "demo:mnist: no sample has the label `x`; the labels are 0, 1, 2, 3, 4, 5, 6, 7, 8, 9");
 }
 
