@@ -91,7 +91,13 @@ impl Reading {
         labels: Option<&Path>,
         take: Option<&Range<usize>>,
     ) -> anyhow::Result<DataSet> {
-        let options = OpenOptions {
+        let options = self.options(labels, take);
+        self.tell(matmix::data::open(spec, &options)?)
+    }
+
+    /// How one set is opened.
+    pub(crate) fn options(&self, labels: Option<&Path>, take: Option<&Range<usize>>) -> OpenOptions {
+        OpenOptions {
             shape: self.shape.as_ref().map(|s| s.0.clone()),
             labels: labels.map(Path::to_path_buf),
             colour: self.colour,
@@ -101,8 +107,31 @@ impl Reading {
             exclude: self.exclude.clone(),
             limit: self.limit,
             memory_budget: self.memory,
+        }
+    }
+
+    /// Opens one set the way the samples of a model were: images brought to the same size, values multiplied with the same
+    /// factor, unless the options say otherwise.
+    pub(crate) fn open_for(
+        &self,
+        file: &ModelFile,
+        spec: &str,
+        labels: Option<&Path>,
+        take: Option<&Range<usize>>,
+    ) -> anyhow::Result<DataSet> {
+        let options = OpenOptions { scale: None, ..self.options(labels, take) };
+        let images = file.input.as_ref().map_or(options.clone(), |input| input.images(&options));
+        let data = match matmix::data::open(spec, &images) {
+            // What was images then may be an array now.
+            Err(Error::OnlyImages { .. }) => matmix::data::open(spec, &options)?,
+            other => other?,
         };
-        let mut data = matmix::data::open(spec, &options)?;
+        let mut data = self.tell(data)?;
+        data.samples = file.scaled(&data.samples, self.scale)?;
+        Ok(data)
+    }
+
+    fn tell(&self, mut data: DataSet) -> anyhow::Result<DataSet> {
         for note in &data.notes {
             output::say(self.quiet, &format!("note: {}: {note}{}", data.name, remedy(note)));
         }
@@ -113,12 +142,6 @@ impl Reading {
 
     pub(crate) fn scale(&self) -> f64 {
         self.scale.unwrap_or(1.0)
-    }
-
-    /// The same options with the factor a model was fitted with, unless another one was given: whoever fitted to
-    /// bytes over 255 means the same ever after.
-    pub(crate) fn like(&self, file: &ModelFile) -> Self {
-        Self { scale: self.scale.or_else(|| file.options["scale"].as_f64()), ..self.clone() }
     }
 }
 
@@ -169,6 +192,16 @@ impl DataOptions {
         files_of(spec).into_iter().chain(self.labels.clone()).collect()
     }
 
+    /// As [`Reading::open_for`].
+    pub(crate) fn open_for(&self, file: &ModelFile, spec: &str) -> anyhow::Result<DataSet> {
+        self.reading.open_for(file, spec, self.labels.as_deref(), self.take.as_ref())
+    }
+
+    /// How the set is opened.
+    pub(crate) fn opened(&self) -> OpenOptions {
+        self.reading.options(self.labels.as_deref(), self.take.as_ref())
+    }
+
     pub(crate) fn open(&self, spec: &str) -> anyhow::Result<DataSet> {
         self.reading.open(spec, self.labels.as_deref(), self.take.as_ref())
     }
@@ -187,8 +220,7 @@ pub(crate) struct Seen {
 impl Seen {
     pub(crate) fn new(model: &Path, data: &str, options: &DataOptions) -> anyhow::Result<Self> {
         let file = load_model(model)?;
-        let reading = options.reading.like(&file);
-        let data = reading.open(data, options.labels.as_deref(), options.take.as_ref())?;
+        let data = options.open_for(&file, data)?;
         let view = view(&file, model, &data)?;
         let parts = view.len() / data.samples.len();
         Ok(Self { file, data, view, parts })
@@ -247,11 +279,11 @@ pub(crate) fn view(file: &ModelFile, model: &Path, data: &DataSet) -> anyhow::Re
 /// The shape a model's samples had before a preset flattened them, if the model file tells.
 pub(crate) fn shape_of(file: &ModelFile) -> Vec<usize> {
     let shape = file.model.shape();
-    let told: Option<Vec<usize>> = file.options["shape"]
-        .as_array()
-        .and_then(|axes| axes.iter().map(|a| a.as_u64().map(|a| a as usize)).collect());
-    match told {
-        Some(told) if told.iter().product::<usize>() == shape.iter().product::<usize>() => told,
+    match &file.input {
+        // A model of rows knows nothing of the others.
+        Some(input) if input.shape.iter().product::<usize>() == shape.iter().product::<usize>() => {
+            input.shape.clone()
+        }
         _ => shape.to_vec(),
     }
 }

@@ -88,7 +88,7 @@ fn is_full(code: i32) -> bool {
 }
 
 const LABELS: &str = "--labels takes one label per sample: text lines, .npy or IDX";
-const DATA: &str = "DATA is a .npy, .npz, IDX or .mat file, a folder of images, or demo:mnist";
+const DATA: &str = "DATA is a .npy, .npz, IDX, .mat or .csv file, a folder of images, - or demo:mnist";
 
 fn hint(error: &anyhow::Error, doing: Doing) -> Option<String> {
     if let Some(hinted) = error.downcast_ref::<Hinted>() {
@@ -128,6 +128,7 @@ fn hint(error: &anyhow::Error, doing: Doing) -> Option<String> {
             "--memory is what a pass may take; fewer --threads and components need less of it"
         }
         Error::NoMemory { .. } => "draw fewer samples with -n; another --seed draws others",
+        Error::Values { .. } => "--scale says what to multiply with: 1/255 for bytes, 1 for values as they are",
         Error::Overflow { .. } => "--scale multiplies every value",
         Error::UnknownDemo { .. } => "demo:mnist holds 1000 digits of 28×28",
         Error::NoLabels { .. } => LABELS,

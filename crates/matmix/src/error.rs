@@ -413,6 +413,20 @@ pub enum Error {
         other_size: (usize, usize),
     },
 
+    /// Values that cannot be meant for a model: bytes where it knows fractions, or the other way round.
+    #[error(
+        "the values go from {} to {}; the model was fitted to values from {} to {}{}",
+        short(.found[0]), short(.found[1]), short(.expected[0]), short(.expected[1]), multiplied(*.scale)
+    )]
+    Values {
+        /// The smallest and the largest that were found.
+        found: [f64; 2],
+        /// Those of the model's fit.
+        expected: [f64; 2],
+        /// What the values of the fit had been multiplied with.
+        scale: f64,
+    },
+
     /// Data that can be read, but is not what was asked for: another shape, other labels, nothing in it.
     #[error("{name}: {problem}")]
     Data {
@@ -480,6 +494,18 @@ impl Error {
 
     pub(crate) fn data(path: &Path, problem: impl Into<String>) -> Self {
         Error::Data { name: path.display().to_string(), problem: problem.into() }
+    }
+}
+
+fn short(x: f64) -> String {
+    format!("{}", (x * 1e4).round() / 1e4)
+}
+
+fn multiplied(scale: f64) -> String {
+    match scale {
+        1.0 => String::new(),
+        _ if (1.0 / scale).round() == 1.0 / scale => format!(", stored values times 1/{}", 1.0 / scale),
+        _ => format!(", stored values times {scale}"),
     }
 }
 

@@ -36,7 +36,7 @@ pub mod report;
 mod walk;
 
 pub use cpu::Cpu;
-pub use data::{Meter, ModelFile, Samples};
+pub use data::{Input, Meter, ModelFile, Samples};
 pub use error::{Error, Result};
 pub use fit::{
     Algorithm, Checkpoint, Fit, FitOptions, LowRankFit, LowRankOptions, OnlineFit, Progress, Start, StopRule,

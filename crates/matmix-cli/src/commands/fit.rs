@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use matmix::error::sides;
-use matmix::{Checkpoint, Event, FitOptions, Model, ModelFile, Preset, PresetFit, Start, StopReason};
+use matmix::{Checkpoint, Event, FitOptions, Input, Model, ModelFile, Preset, PresetFit, Start, StopReason};
 use serde_json::{Value, json};
 
 use super::cluster;
@@ -97,7 +97,8 @@ impl Fit {
         let file = ModelFile {
             model: fit.model.clone(),
             name: Some(preset.name().into()),
-            options: self.describe(&options, samples.shape()),
+            input: Some(Input::of(samples.shape(), samples)?.with_images(&self.options.opened())),
+            options: self.describe(&options),
             history: Some(history),
         };
         target.write(|out| out.write_all(&file.to_bytes()))?;
@@ -148,7 +149,7 @@ impl Fit {
             "checkpoint_every": self.checkpoint_every,
             "resume": self.resume,
             "verbose": u8::from(!quiet && std::io::stderr().is_terminal()),
-            "describe": self.describe(options, &[]),
+            "describe": self.describe(options),
         }));
         interrupt::kept();
         let answer = answer?;
@@ -217,10 +218,8 @@ impl Fit {
     }
 
     /// What goes into the model file, so that one can see later how it was made.
-    fn describe(&self, options: &FitOptions, shape: &[usize]) -> Value {
+    fn describe(&self, options: &FitOptions) -> Value {
         json!({
-            "shape": shape,
-            "scale": self.options.reading.scale(),
             "components": options.components,
             "algorithm": self.algorithm.name(),
             "init": match options.start { Start::KMeans => "kmeans", Start::Random => "random", _ => "model" },

@@ -71,11 +71,10 @@ impl Montage {
     fn samples(&self, grid: Grid) -> anyhow::Result<matmix::picture::Image> {
         let files: Vec<ModelFile> =
             self.model.iter().map(|path| load_model(path)).collect::<anyhow::Result<_>>()?;
-        let mut options = self.options.clone();
-        if let Some(first) = files.first() {
-            options.reading = options.reading.like(first);
-        }
-        let data = options.open(&self.what)?;
+        let data = match files.first() {
+            Some(first) => self.options.open_for(first, &self.what)?,
+            None => self.options.open(&self.what)?,
+        };
         for (file, path) in files.iter().zip(&self.model) {
             view(file, path, &data)?;
         }

@@ -72,10 +72,11 @@ impl Recognize {
             return Err(hinted(message, "one of them can be on stdout: -o FOUND.csv --json"));
         }
         let file = load_model(&self.model)?;
-        let reading = self.reading.like(&file);
-        let gallery =
-            reading.open(&self.gallery, self.gallery_labels.as_deref(), self.gallery_take.as_ref())?;
-        let probe = reading.open(&self.probe, self.probe_labels.as_deref(), self.probe_take.as_ref())?;
+        let open = |spec: &str, labels: &Option<PathBuf>, take| {
+            self.reading.open_for(&file, spec, labels.as_deref(), take)
+        };
+        let gallery = open(&self.gallery, &self.gallery_labels, self.gallery_take.as_ref())?;
+        let probe = open(&self.probe, &self.probe_labels, self.probe_take.as_ref())?;
         let known = gallery.labels.clone().ok_or_else(|| {
             hinted(
                 format!("{}: the gallery has no labels", gallery.name),

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use matmix::data::npy;
 use zip::CompressionMethod;
 
-use crate::{command, made, ok, snapshot};
+use crate::{command, made, ok, pictures, snapshot};
 
 #[test]
 fn choices_are_said_unless_quiet_is_wanted() {
@@ -53,4 +53,62 @@ fn standard_input_is_data() {
     let (code, _, error) = piped(&["info", "-"], b"");
     assert_eq!(code, 2);
     assert!(error.starts_with("error: standard input: there are no numbers in it"), "{error}");
+}
+
+/// What `score` finds, as a number.
+fn mean_score(folder: &std::path::Path, args: &[&str]) -> f64 {
+    let output = ok(folder, &[&["score"], args, &["--json", "-q"]].concat());
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    told["mean_log_likelihood"].as_f64().unwrap()
+}
+
+/// The factor, the size of images, their colours and the rows of a model are asked for once, when it is fitted; the library
+/// prepares new data the same way.
+#[test]
+fn a_model_remembers_what_it_was_fitted_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::create_dir(at("images")).unwrap();
+    for i in 0..12u8 {
+        let rgb: Vec<u8> = (0..6 * 4 * 3).map(|j| i.wrapping_mul(31).wrapping_add(j * 7) % 251).collect();
+        let png = pictures::png(6, 4, 2, 8, &[], &rgb);
+        std::fs::write(at("images").join(format!("{i:02}.png")), png).unwrap();
+    }
+    let fit: [&[&str]; 4] = [
+        &["--scale", "1/255"],
+        &["--scale", "1/255", "--resize", "3x5"],
+        &["--colour", "--resize", "4x4", "--model", "mixb2dppca"],
+        &["--scale", "1/255", "--model", "mp2dpca"],
+    ];
+    for options in fit {
+        let common = ["fit", "images", "-k", "1", "-r", "1", "-o", "m.mm", "-q", "--force"];
+        ok(folder.path(), &[&common[..], options].concat());
+        let reading: Vec<&str> = match options.iter().position(|o| *o == "--model") {
+            Some(at) => options[..at].to_vec(),
+            None => options.to_vec(),
+        };
+        let plainly = mean_score(folder.path(), &["m.mm", "images"]);
+        assert_eq!(plainly, mean_score(folder.path(), &[&["m.mm", "images"], &reading[..]].concat()));
+        // In the library, from the same file.
+        let file = matmix::ModelFile::load(at("m.mm")).unwrap();
+        let images = file.input.as_ref().unwrap().images(&Default::default());
+        let data = matmix::data::open(at("images").to_str().unwrap(), &images).unwrap();
+        let view = file.prepare(&data.samples, None).unwrap();
+        let matmix::Model::Mixture(model) = &file.model else { panic!("it has a noise model") };
+        let scores = model.score_samples(&view).unwrap();
+        let mean = scores.iter().sum::<f64>() / scores.len() as f64;
+        assert!((mean - plainly).abs() < 1e-9 * plainly.abs(), "{options:?}: {mean} {plainly}");
+        assert!(mean.abs() < 1000.0, "{options:?}: {mean}");
+        // What was read is what is written.
+        file.save(at("again.mm")).unwrap();
+        assert_eq!(std::fs::read(at("m.mm")).unwrap(), std::fs::read(at("again.mm")).unwrap());
+    }
+    // Values between 0 and 1 for a model of bytes over 255, and bytes for a model of values between 0 and 1.
+    ok(folder.path(), &["fit", "images", "--scale", "1/255", "-k", "1", "-r", "1", "-o", "b.mm", "-q"]);
+    let fractions: Vec<f64> = (0..240).map(|i| f64::from(i % 17) / 17.0).collect();
+    npy::write_array(at("x.npy"), &[10, 6, 4], &fractions).unwrap();
+    ok(folder.path(), &["fit", "x.npy", "-k", "1", "-r", "1", "-o", "f.mm", "-q"]);
+    snapshot!("fractions_for_bytes", folder.path(), &["score", "b.mm", "x.npy"]);
+    snapshot!("bytes_for_fractions", folder.path(), &["score", "f.mm", "images"]);
+    ok(folder.path(), &["score", "b.mm", "x.npy", "--scale", "1"]);
 }

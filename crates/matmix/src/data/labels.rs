@@ -116,8 +116,7 @@ impl Labels {
                     "line {number} has more than {LETTERS} bytes; {none}, and labels are names"
                 ));
             }
-            let text =
-                std::str::from_utf8(bytes).ok().filter(|text| !text.contains(['\0', '\u{1b}', '\u{7f}']));
+            let text = std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
             let text =
                 text.ok_or("it is neither text (UTF-8) with one label per line, nor .npy, nor IDX")?.trim();
             if text.is_empty() {

@@ -16,6 +16,7 @@ mod foreign;
 mod idx;
 pub(crate) mod image;
 mod images;
+mod input;
 mod labels;
 mod limit;
 #[cfg(test)]
@@ -40,6 +41,7 @@ pub(crate) mod tensors;
 mod walk;
 
 pub use digits::digits;
+pub use input::Input;
 pub use labels::Labels;
 pub use meter::{Meter, Reading};
 pub use model_file::ModelFile;

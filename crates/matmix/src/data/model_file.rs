@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use super::Input;
 use super::tensors::{Tensors, read_mixture, write_mixture};
 use crate::error::Result;
 use crate::linalg::Matrix;
@@ -18,6 +19,8 @@ pub struct ModelFile {
     pub model: Model,
     /// What it was called when it was fitted: a preset's name.
     pub name: Option<String>,
+    /// What it takes for input, if known.
+    pub input: Option<Input>,
     /// The options of the fit, as JSON; `Null` if unknown.
     pub options: Value,
     /// The history of the fit, if known.
@@ -27,7 +30,7 @@ pub struct ModelFile {
 impl ModelFile {
     /// A model about which nothing else is known.
     pub fn new(model: Model) -> Self {
-        Self { model, name: None, options: Value::Null, history: None }
+        Self { model, name: None, input: None, options: Value::Null, history: None }
     }
 
     /// Writes the file under a temporary name and renames it.
@@ -56,6 +59,9 @@ impl ModelFile {
         };
         let name = self.name.as_ref().map_or(kind.to_string(), |name| format!("{kind}:{name}"));
         tensors.set_metadata("matmix.model", name);
+        if let Some(input) = &self.input {
+            tensors.set_metadata("matmix.input", serde_json::to_string(input).unwrap_or_default());
+        }
         if !self.options.is_null() {
             tensors.set_metadata("matmix.options", self.options.to_string());
         }
@@ -93,14 +99,32 @@ impl ModelFile {
                 );
             }
         };
+        let input: Option<Input> = match tensors.metadata("matmix.input").map(serde_json::from_str) {
+            Some(Ok(input)) => Some(input),
+            // To go on without it would be to score other numbers than the model was fitted to.
+            Some(Err(error)) => return Err(tensors.wrong(format!("what it takes for input cannot be read: {error}"))),
+            None => None,
+        };
+        if let Some(input) = &input
+            && !(input.scale.is_normal() && is_of(&model, &input.shape))
+        {
+            return Err(tensors.wrong("what it takes for input is not what its model is for"));
+        }
         let json = |key: &str| tensors.metadata(key).and_then(|text| serde_json::from_str(text).ok());
         Ok(Self {
             model,
             name,
+            input,
             options: json("matmix.options").unwrap_or(Value::Null),
             history: tensors.metadata("matmix.history").and_then(|text| serde_json::from_str(text).ok()),
         })
     }
+}
+
+/// Whether samples of this shape are samples of the model, or rows of them are, or all their numbers in a row.
+fn is_of(model: &Model, shape: &[usize]) -> bool {
+    let size = shape.iter().try_fold(1usize, |product, &side| product.checked_mul(side));
+    size.is_some_and(|size| size > 0 && size.is_multiple_of(model.sample_len()))
 }
 
 /// `mean`, `loadings.d`, `explained.d` and `total_variance`.

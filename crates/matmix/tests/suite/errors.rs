@@ -13,7 +13,7 @@ use matmix::data::{Element, Labels, OpenOptions, npy, open};
 use matmix::error::Change;
 use matmix::pass::{AnySums, EmPass, GroupsPass, MomentsPass, RowsPass, ScatterPass, Stage, Task, Update};
 use matmix::{
-    Algorithm, Backend, Checkpoint, Component, Cpu, Distance, Engine, Error, FitOptions, LowRank,
+    Algorithm, Backend, Checkpoint, Component, Cpu, Distance, Engine, Error, FitOptions, Input, LowRank,
     LowRankOptions, Matrix, Meter, Mixture, Model, ModelFile, Precision, Preset, Reconstruction, Samples,
     Start, fit, fit_low_rank, fit_low_rank_on, fit_with,
 };
@@ -659,6 +659,17 @@ fn more_than_may_be_unpacked() {
     let name = path.display().to_string();
     let error = open(&name, &options).unwrap_err();
     assert_eq!(error, Error::Unpacked { name, needed: 32, limit: 31, packed: None });
+}
+
+#[test]
+fn values_that_cannot_be_meant() {
+    let bytes = Samples::from_vec(&[2, 3], vec![9u8; 12]).unwrap();
+    let model = random_mixture(1, &[2, 3], &[1, 1], 2);
+    let fractions = Samples::from_vec(&[2, 3], vec![0.25; 12]).unwrap();
+    let input = Some(Input::of(&[2, 3], &fractions).unwrap());
+    let error = ModelFile { input, ..ModelFile::new(model.into()) }.prepare(&bytes, None).unwrap_err();
+    assert_eq!(error, Error::Values { found: [9.0; 2], expected: [0.25; 2], scale: 1.0 });
+    says(&error, "the values go from 9 to 9; the model was fitted to values from 0.25 to 0.25");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::planted::{drawn, random_mixture};
 use matmix::{
-    Algorithm, Checkpoint, Error, FitOptions, LowRankOptions, Mixture, Model, ModelFile, Samples, fit,
+    Algorithm, Checkpoint, Error, FitOptions, Input, LowRankOptions, Mixture, Model, ModelFile, Samples, fit,
     fit_low_rank, fit_with,
 };
 use rand::{RngExt, SeedableRng};
@@ -33,6 +33,7 @@ fn fitted(shape: &[usize], rank: &[usize], components: usize) -> ModelFile {
     ModelFile {
         model: Model::Mixture(fit.model),
         name: Some("mixb2dppca".into()),
+        input: Some(Input::of(shape, &samples).unwrap()),
         options: serde_json::json!({ "rank": rank, "tol": 1e-6, "of": "\"ü\" \\ \n" }),
         history: Some(history),
     }

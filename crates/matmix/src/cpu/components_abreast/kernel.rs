@@ -145,9 +145,14 @@ impl<T: Real> First<'_, '_, T> {
         let (n, rows, length) = (self.step.n, self.step.before, part.along.len());
         let mut starts = [0; M];
         let mut places = [0; M];
+        // One division per tile; the rows of the next sample begin where those of this one end.
+        let (mut row, mut at) = (first % rows, first / rows * self.stride + part.along.start);
         for m in 0..M {
-            starts[m] = (first + m) % rows;
-            places[m] = (first + m) / rows * self.stride + starts[m] * n + part.along.start;
+            (starts[m], places[m]) = (row, at + row * n);
+            row += 1;
+            if row == rows {
+                (row, at) = (0, at + self.stride);
+            }
         }
         let mut sum = self.begin::<M, V, S>(simd, starts, first, part);
         let (u, stride) = self.loading::<S>(part);

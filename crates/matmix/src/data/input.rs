@@ -1,0 +1,172 @@
+//! What a model takes for input: the shape of one sample, the factor its values were multiplied with, how images were
+//! brought to that shape.
+//!
+//! It is part of the model file, so that whoever asks a model prepares new data the way it was fitted, in every language,
+//! and is told when that cannot be meant.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Element, ModelFile, OpenOptions, Samples};
+use crate::error::{Error, Result};
+use crate::pass::Engine;
+
+/// Samples that are looked at to see where their values lie, spread over all of them.
+const LOOKED_AT: usize = 256;
+
+/// What a model takes for input.
+///
+/// ```
+/// use matmix::{Input, Samples};
+///
+/// let bytes = Samples::from_vec(&[2, 2], vec![0u8, 51, 102, 255])?.scaled(1.0 / 255.0)?;
+/// let input = Input::of(bytes.shape(), &bytes)?;
+/// assert_eq!((input.scale, input.range), (1.0 / 255.0, [0.0, 1.0]));
+/// # Ok::<(), matmix::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Input {
+    /// The shape of one sample as it is given, before a preset looks at it in its way.
+    pub shape: Vec<usize>,
+    /// What every stored value was multiplied with.
+    pub scale: f64,
+    /// What the values were stored as.
+    pub element: Element,
+    /// The smallest and the largest value after that, among some of the samples.
+    pub range: [f64; 2],
+    /// The rows and columns that images were brought to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resize: Option<(usize, usize)>,
+    /// Whether images kept their channels as a third mode.
+    #[serde(default)]
+    pub colour: bool,
+}
+
+impl Input {
+    /// What these samples are, `shape` being that of one of them as it was given.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn of(shape: &[usize], samples: &dyn Engine) -> Result<Self> {
+        Ok(Self {
+            shape: shape.to_vec(),
+            scale: samples.scale(),
+            element: samples.element(),
+            range: range(samples)?,
+            resize: None,
+            colour: false,
+        })
+    }
+
+    /// The same with the way images were read.
+    pub fn with_images(self, options: &OpenOptions) -> Self {
+        Self { resize: options.resize, colour: options.colour, ..self }
+    }
+
+    /// The same way to read images, where `options` do not say another one.
+    pub fn images(&self, options: &OpenOptions) -> OpenOptions {
+        OpenOptions {
+            resize: options.resize.or(self.resize),
+            colour: options.colour || self.colour,
+            ..options.clone()
+        }
+    }
+
+    /// The samples, their values multiplied the way the model's were.
+    ///
+    /// # Errors
+    /// If it is plain that this cannot be meant: bytes where the model knows values up to 1, or values up to 1 where it knows
+    /// bytes.
+    pub fn scaled<'a>(&self, samples: &Samples<'a>) -> Result<Samples<'a>> {
+        let scaled = samples.clone().scaled(self.scale)?;
+        let bytes = samples.element() == Element::U8;
+        if bytes == (self.element == Element::U8) {
+            return Ok(scaled);
+        }
+        let largest = |range: [f64; 2]| range[0].abs().max(range[1].abs());
+        let (found, own) = (range(samples)?, largest(self.range));
+        let bytes_for_fractions = bytes && self.scale == 1.0 && own <= 1.0 && largest(found) > 1.0;
+        let fractions_for_bytes = !bytes && self.scale < 1.0 && largest(found) <= own;
+        if bytes_for_fractions || fractions_for_bytes {
+            return Err(Error::Values { found, expected: self.range, scale: self.scale });
+        }
+        Ok(scaled)
+    }
+}
+
+impl ModelFile {
+    /// The samples as this model takes them: multiplied with `scale`, or with the factor of its fit if that is `None`, and in the
+    /// shape its preset looks at.
+    ///
+    /// # Errors
+    /// If their values or their shape are not those of a sample of this model.
+    pub fn prepare<'a>(&self, samples: &Samples<'a>, scale: Option<f64>) -> Result<Samples<'a>> {
+        self.view(&self.scaled(samples, scale)?)
+    }
+
+    /// The first half of [`prepare`](Self::prepare): the values, not the shape.
+    ///
+    /// # Errors
+    /// If their values are not those of a sample of this model.
+    pub fn scaled<'a>(&self, samples: &Samples<'a>, scale: Option<f64>) -> Result<Samples<'a>> {
+        match (scale, &self.input) {
+            (Some(scale), _) => samples.clone().scaled(scale),
+            (None, Some(input)) => input.scaled(samples),
+            (None, None) => Ok(samples.clone()),
+        }
+    }
+}
+
+/// The smallest and the largest of the values of some samples.
+fn range(samples: &dyn Engine) -> Result<[f64; 2]> {
+    let n = samples.len();
+    let count = n.min(LOOKED_AT);
+    let indices = (0..count).map(|i| i * n / count).collect();
+    let some = samples.fetch(indices)?;
+    let values = some.to_f64(0..some.len())?;
+    let widest = [f64::INFINITY, f64::NEG_INFINITY];
+    Ok(values.iter().fold(widest, |[low, high], &x| [low.min(x), high.max(x)]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes() -> Samples<'static> {
+        Samples::from_vec(&[2, 2], (0..40).map(|i| (i * 13 % 256) as u8).collect::<Vec<_>>()).unwrap()
+    }
+
+    fn fractions() -> Samples<'static> {
+        let values = bytes().to_f64(0..10).unwrap();
+        Samples::from_vec(&[2, 2], values.iter().map(|x| x / 255.0).collect::<Vec<_>>()).unwrap()
+    }
+
+    fn input(samples: &Samples<'_>) -> Input {
+        Input::of(samples.shape(), samples).unwrap()
+    }
+
+    #[test]
+    fn what_a_model_was_fitted_to_is_what_it_is_given() {
+        let scaled = bytes().scaled(1.0 / 255.0).unwrap();
+        let input = input(&scaled);
+        let prepared = input.scaled(&bytes()).unwrap();
+        assert_eq!(prepared.to_f64(0..10).unwrap(), scaled.to_f64(0..10).unwrap());
+        let text = serde_json::to_string(&input).unwrap();
+        assert_eq!(serde_json::from_str::<Input>(&text).unwrap(), input);
+    }
+
+    #[test]
+    fn bytes_are_not_taken_for_fractions_nor_fractions_for_bytes() {
+        let of_fractions = input(&fractions());
+        assert!(matches!(of_fractions.scaled(&bytes()), Err(Error::Values { .. })));
+        assert!(of_fractions.scaled(&fractions()).is_ok());
+        let of_bytes = input(&bytes().scaled(1.0 / 255.0).unwrap());
+        assert!(matches!(of_bytes.scaled(&fractions()), Err(Error::Values { .. })));
+        // Numbers up to 255 in another type are what bytes are.
+        let wide = Samples::from_vec(&[2, 2], bytes().to_f64(0..10).unwrap()).unwrap();
+        let prepared = of_bytes.scaled(&wide).unwrap();
+        assert_eq!(prepared.scale(), 1.0 / 255.0);
+        // Bytes that were fitted as they are take fractions as they are: they may be meant.
+        assert!(input(&bytes()).scaled(&fractions()).is_ok());
+    }
+}
