@@ -52,7 +52,7 @@ def mixture_case(n: int, probes: int, k: int, rank: int, threads: int) -> Case:
         model = matmix.Mixture(k, rank, random_state=0, max_iter=20, tol=0, n_threads=threads).fit(gallery[:2000])
         nearest = matmix.NearestCore(model, prefit=True).fit(gallery, known)
         cores, new_cores = (
-            model.transform_all(part).reshape(len(part), k, -1).transpose(1, 0, 2).copy() for part in (gallery, new)
+            model.transform(part).reshape(len(part), k, -1).transpose(1, 0, 2).copy() for part in (gallery, new)
         )
 
         def search() -> np.ndarray:

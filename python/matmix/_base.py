@@ -20,7 +20,7 @@ from ._validation import Samples, check_fitted, check_samples
 
 @dataclass
 class History:
-    """What happened during a fit. Entry 0 of the two series is the start.
+    """What happened during a fit. Entry 0 of a series is the start.
 
     Attributes
     ----------
@@ -28,6 +28,11 @@ class History:
         The mean log-likelihood per sample; empty for models without a noise model.
     reconstruction_error : list of float
         The paper's e = sqrt(Σ‖X − X̂‖²/N).
+    early : list of dict
+        The iterations before those of the two series, over parts of the samples: the `share` of the samples, and the
+        series of each part.
+    passes : float
+        Passes over the whole set: one over a part counts as its share.
     events : list of dict
         What a user should know: components begun anew or starved, noise variances at their floor.
     stop : str
@@ -40,6 +45,8 @@ class History:
 
     log_likelihood: list[float] = field(default_factory=list)
     reconstruction_error: list[float] = field(default_factory=list)
+    early: list[dict[str, Any]] = field(default_factory=list)
+    passes: float = 0.0
     events: list[dict[str, Any]] = field(default_factory=list)
     stop: str | None = None
     restart: int = 0
@@ -50,6 +57,12 @@ class History:
         """The history in the words of the library; empty if there is none."""
         known = json.loads(text) if text else {}
         return cls(**{key: value for key, value in known.items() if key in cls.__dataclass_fields__})
+
+    @property
+    def n_iterations(self) -> int:
+        """The number of iterations, those over parts of the samples included."""
+        series = [*(stage["log_likelihood"] for stage in self.early), self.log_likelihood]
+        return sum(max(len(one) - 1, 0) for one in series)
 
     def to_json(self) -> str:
         """The way back."""

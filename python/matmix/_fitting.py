@@ -215,4 +215,4 @@ class MixtureFitting(ModelEstimator):
         self.converged_ = history.stop == "converged"
         self.lower_bounds_ = list(history.log_likelihood)
         self.lower_bound_ = self.lower_bounds_[-1] if self.lower_bounds_ else float("nan")
-        self.n_iter_ = max(len(self.lower_bounds_) - 1, 0)
+        self.n_iter_ = history.n_iterations

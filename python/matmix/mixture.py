@@ -119,10 +119,12 @@ class Mixture(DensityMixin, MixtureFitting):
     >>> X, y = matmix.datasets.load_digits28(return_X_y=True)
     >>> model = matmix.Mixture(n_components=3, rank=4, random_state=0).fit(X)
     >>> model.means_.shape, model.transform(X).shape, model.predict_proba(X).shape
-    ((3, 28, 28), (1000, 4, 4), (1000, 3))
-    >>> flat = X.reshape(1000, 784)
-    >>> model.transform(flat).shape
-    (1000, 16)
+    ((3, 28, 28), (1000, 48), (1000, 3))
+    >>> cores, components = model.cores(X)
+    >>> cores.shape, components.shape
+    ((1000, 4, 4), (1000,))
+    >>> model.rebuild(cores, components).shape
+    (1000, 28, 28)
     """
 
     def __init__(
@@ -178,40 +180,73 @@ class Mixture(DensityMixin, MixtureFitting):
 
     @blockwise
     def transform(self, X: Any) -> np.ndarray:
-        """The core of every sample under its most probable component.
+        """The cores of every sample under all components, side by side: the paper's representation of a sample.
 
         Returns
         -------
-        ndarray of shape (N, r_1, ..., r_D), or (N, r_1·…·r_D) for 2-D input
+        ndarray of shape (N, K·r_1·…·r_D)
+            `posterior` has the same numbers in the shape of the cores, `cores` those of the most probable component.
         """
         samples = self._check(X)
-        return samples.like(self._per_sample(self._ask("transform", samples)[0], samples))
+        return samples.typed(self._ask("transform", samples).reshape(samples.n, -1))
 
-    @blockwise
-    def transform_all(self, X: Any) -> np.ndarray:
-        """The cores of every sample under all components, shape (N, K, r_1, ..., r_D) or (N, K, r_1·…·r_D)."""
-        samples = self._check(X)
-        cores = self._per_sample(self._ask("project", samples), samples)
-        if samples.flat:
-            cores = cores.reshape(*cores.shape[: cores.ndim - len(self.rank_)], -1)
-        return samples.typed(cores)
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """The samples that the cores of all components stand for.
 
-    def inverse_transform(self, X: Any, components: Any = None) -> np.ndarray:
-        """The samples that cores stand for: ``L B Rᵀ + M``.
+        Cores do not say how probable each component is: taken is the component whose core is most probable before any
+        sample is seen, π_k N(B_k; 0, I). `reconstruct` and `rebuild` know the component.
 
         Parameters
         ----------
-        X : array of shape (N, r_1, ..., r_D) or (N, r_1·…·r_D)
-            Cores, as `transform` returns them.
+        X : array of shape (N, K·r_1·…·r_D)
+            What `transform` returned.
+
+        Returns
+        -------
+        ndarray of shape (N, p_1, ..., p_D)
+        """
+        check_fitted(self)
+        cores, width = check_array(X), self._n_features_out
+        if cores.ndim != 2 or cores.shape[1] != width:
+            raise ValueError(
+                f"the cores of all components are needed as transform gives them, shape (N, {width}); got {cores.shape}"
+            )
+        out = self.model_.inverse_transform(np.ascontiguousarray(cores, np.float64).ravel())
+        return Samples(cores, self.sample_shape_, False).typed(out.reshape(len(cores), *self.sample_shape_))
+
+    def cores(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The core of every sample under its most probable component, and that component.
+
+        Returns
+        -------
+        cores : ndarray of shape (N, r_1, ..., r_D), or (N, r_1·…·r_D) for 2-D input
+        components : ndarray of shape (N,)
+        """
+        if as_blocks(X) is not None:
+            return self._best_cores(X), self.predict(X)
+        samples = self._check(X)
+        cores, components = self._ask("cores", samples)
+        return samples.like(self._per_sample(cores, samples)), self._per_sample(components, samples)
+
+    @blockwise
+    def _best_cores(self, X: Any) -> np.ndarray:
+        return self.cores(X)[0]
+
+    def rebuild(self, cores: Any, components: Any = None) -> np.ndarray:
+        """The samples that cores of known components stand for, ``L B Rᵀ + M``: the way back from `cores`.
+
+        Parameters
+        ----------
+        cores : array of shape (N, r_1, ..., r_D) or (N, r_1·…·r_D)
         components : array of int of shape (N,), optional
-            The component of each core, as `predict` returns them; may be left out when there is only one.
+            The component of each core; may be left out when there is only one.
 
         Returns
         -------
         ndarray of shape (N, p_1, ..., p_D), or (N, P) if the cores are flattened
         """
         check_fitted(self)
-        cores = check_array(X)
+        cores = check_array(cores, what="cores")
         rank, size = self.rank_, int(np.prod(self.rank_))
         if cores.ndim < 2 or cores.size != cores.shape[0] * size or cores.shape[1:] not in ((size,), rank):
             raise ValueError(
@@ -221,14 +256,14 @@ class Mixture(DensityMixin, MixtureFitting):
         if components is None:
             if k > 1:
                 raise ValueError(
-                    f"a core alone does not say which of the {k} components it belongs to: give "
-                    "components=model.predict(X), or use reconstruct(X)"
+                    f"a core alone does not say which of the {k} components it belongs to: give the components that "
+                    "came with it, or use reconstruct(X)"
                 )
             components = np.zeros(n, np.int64)
         components = np.ascontiguousarray(components, dtype=np.int64)
         if components.shape != (n,):
             raise ValueError(f"{components.size} components for {n} cores; exactly one per core is needed")
-        out = self.model_.inverse_transform(np.ascontiguousarray(cores, np.float64).ravel(), components)
+        out = self.model_.rebuild(np.ascontiguousarray(cores, np.float64).ravel(), components)
         return Samples(cores, tuple(out.shape[1:]), cores.ndim == 2).like(out)
 
     @blockwise
@@ -241,10 +276,8 @@ class Mixture(DensityMixin, MixtureFitting):
         rule : {"most_probable", "weighted"}, default="most_probable"
             From the most probable component (the paper's rule), or from all of them weighted by the responsibilities.
         """
-        if rule not in ("most_probable", "weighted"):
-            raise ValueError(f"option `rule` is {rule!r}; it must be 'most_probable' or 'weighted'")
         samples = self._check(X)
-        out = self._ask("reconstruct", samples, weighted=rule == "weighted")
+        out = self._ask("reconstruct", samples, rule=str(rule))
         return samples.typed(out.reshape(samples.array.shape))
 
     def denoise(self, X: Any) -> np.ndarray:
@@ -285,7 +318,8 @@ class Mixture(DensityMixin, MixtureFitting):
     @blockwise
     def _posterior_mean(self, X: Any) -> np.ndarray:
         samples = self._check(X)
-        return samples.typed(self._per_sample(self._ask("project", samples), samples))
+        out = self._ask("transform", samples).reshape(-1, len(self.weights_), *self.rank_)
+        return samples.typed(self._per_sample(out, samples))
 
     def bic(self, X: Any) -> float:
         """The Bayesian information criterion; smaller is better."""
@@ -413,6 +447,10 @@ class Mixture(DensityMixin, MixtureFitting):
         return int(self.model_.n_parameters)
 
     # -- for the published names and for notebooks -----------------------------------------------------------------
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.weights_) * super()._n_features_out
 
     def _per_sample(self, out: np.ndarray, samples: Samples) -> np.ndarray:
         """Results per sample from results per sample of the model; other for a mixture over rows."""

@@ -237,7 +237,7 @@ def latent_walk(
     cores = np.zeros((len(entries), steps, *rank))
     for row, entry in enumerate(entries):
         cores[row][(slice(None), *tuple(entry))] = places
-    walked = model.inverse_transform(cores.reshape(-1, *rank), np.full(len(entries) * steps, k))
+    walked = model.rebuild(cores.reshape(-1, *rank), np.full(len(entries) * steps, k))
     shape = tuple(model.sample_shape_)
     walked = walked.reshape(len(entries), steps, *shape)
     axes = _grid(len(entries) * steps, steps, fig, shape).reshape(len(entries), steps)
@@ -274,8 +274,7 @@ def embedding(model: Any, X: Any, y: Any = None, *, ax: Any = None, size: float 
     """
     check_fitted(model)
     X = np.asarray(X)
-    cores = model.transform_all(X) if hasattr(model, "transform_all") else model.transform(X)
-    features = np.asarray(cores, dtype=float).reshape(len(X), -1)
+    features = np.asarray(model.transform(X), dtype=float).reshape(len(X), -1)
     features -= features.mean(axis=0)
     _, _, directions = np.linalg.svd(features, full_matrices=False)
     points = features @ directions[:2].T

@@ -27,7 +27,7 @@ class MixB2DPPCA(Mixture):
     >>> import matmix
     >>> X, _ = matmix.datasets.load_digits28(return_X_y=True)
     >>> matmix.MixB2DPPCA(2, rank=(3, 2), random_state=0).fit(X[:200]).transform(X).shape
-    (1000, 3, 2)
+    (1000, 12)
     """
 
     _preset = "mixb2dppca"
@@ -45,8 +45,8 @@ class MixPPCA(Mixture):
     --------
     >>> import matmix
     >>> X, _ = matmix.datasets.load_digits28(return_X_y=True)
-    >>> matmix.MixPPCA(2, rank=6, random_state=0).fit(X[:200]).transform(X.reshape(1000, -1)).shape
-    (1000, 6)
+    >>> matmix.MixPPCA(2, rank=6, random_state=0).fit(X[:200]).transform(X).shape
+    (1000, 12)
     """
 
     _preset = "mixppca"
@@ -122,7 +122,7 @@ class PSOPCA(_One):
     >>> import matmix
     >>> X, _ = matmix.datasets.load_digits28(return_X_y=True)
     >>> matmix.PSOPCA(rank=(5, 4)).fit(X[:200]).transform(X).shape
-    (1000, 5, 4)
+    (1000, 20)
     """
 
     _preset = "psopca"
@@ -135,8 +135,9 @@ class MP2DPCA(Mixture):
     Each row of each p × q matrix is a sample of a mixture of PPCA, so that whatever `Mixture` says about a sample is
     said about a row here:
 
-    - `transform` returns (N, p, c), the core of every row, and (N, p·c) for 2-D input;
-    - `predict` returns (N, p), the component of every row; `predict_proba` (N, p, K); `transform_all` (N, p, K, c);
+    - `transform` returns (N, p·K·c), the cores of one row after the other;
+    - `cores` returns (N, p, c) and (N, p), the core of every row under its most probable component and that component;
+    - `predict` returns (N, p), the component of every row; `predict_proba` (N, p, K); of `posterior` (N, p, K, c);
     - `means_` has shape (K, q), `loadings_` one array of shape (K, q, c);
     - `score_samples` is the log-likelihood of a matrix: the sum over its rows; `history_`, `lower_bound_`, `bic`,
       `aic` and `icl` count rows as samples.
@@ -148,7 +149,7 @@ class MP2DPCA(Mixture):
     >>> import matmix
     >>> X, _ = matmix.datasets.load_digits28(return_X_y=True)
     >>> matmix.MP2DPCA(2, rank=3, random_state=0).fit(X[:200]).transform(X).shape
-    (1000, 28, 3)
+    (1000, 168)
     """
 
     _preset = "mp2dpca"
@@ -165,23 +166,23 @@ class MP2DPCA(Mixture):
 
     @property
     def _n_features_out(self) -> int:
-        return self._rows() * self.rank_[0]
+        return self._rows() * super()._n_features_out
 
-    def inverse_transform(self, X: Any, components: Any = None) -> np.ndarray:
+    def rebuild(self, cores: Any, components: Any = None) -> np.ndarray:
         """The matrices that the cores of their rows stand for.
 
         Parameters
         ----------
-        X : array of shape (N, p, c) or (N, p·c)
+        cores : array of shape (N, p, c) or (N, p·c)
         components : array of int of shape (N, p), optional
             The component of each row; may be left out when there is only one.
         """
-        cores = np.asarray(X)
+        cores = np.asarray(cores)
         flat = cores.ndim == 2
         rows = cores.reshape(-1, self.rank_[0])
         if components is not None:
             components = np.asarray(components).ravel()
-        out = super().inverse_transform(rows, components)
+        out = super().rebuild(rows, components)
         return out.reshape(len(cores), -1) if flat else out.reshape(len(cores), -1, out.shape[-1])
 
     def sample(

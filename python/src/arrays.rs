@@ -1,6 +1,8 @@
 //! NumPy arrays as samples and results as NumPy arrays, without copies.
 
-use matmix::{Engine, Matrix, Preset, Samples};
+use std::sync::Arc;
+
+use matmix::{Engine, Matrix, Meter, Preset, Samples};
 use numpy::{
     PyArray1, PyArray2, PyArrayDyn, PyArrayMethods, PyReadonlyArray1, PyReadonlyArrayDyn,
     PyUntypedArrayMethods,
@@ -84,15 +86,18 @@ impl<'py> FromPyObject<'_, 'py> for Held<'py> {
 }
 
 impl Held<'_> {
-    /// What runs the passes of a fit to these samples.
+    /// What runs the passes of a fit to these samples; those of this process can be ended by the meter.
     pub(crate) fn engine(
         &self,
         shape: &[usize],
         preset: Option<&str>,
         weights: Option<&Numbers<'_>>,
+        meter: &Arc<Meter>,
     ) -> PyResult<Box<dyn Engine + '_>> {
         Ok(match self {
-            Self::Here(elements) => Box::new(elements.samples(shape, preset, weights)?),
+            Self::Here(elements) => {
+                Box::new(elements.samples(shape, preset, weights)?.with_meter(meter.clone()))
+            }
             Self::Elsewhere(elsewhere) => Box::new(elsewhere.get().engine(shape, preset, weights)?),
         })
     }

@@ -6,9 +6,8 @@
 use std::sync::{Mutex, PoisonError};
 
 use matmix::data::Element;
-use matmix::pass::tree::{Tree, levels};
-use matmix::pass::{Sums, Task};
-use matmix::{Engine, Error, Preset, Samples};
+use matmix::pass::{self, AnySums, Task};
+use matmix::{Backend, Cpu, Engine, Error, Preset, Samples};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -59,7 +58,8 @@ impl Elsewhere {
             Some(weights) => Some(checked_weights(weights.as_slice()?, self.n, parts)?),
             None => None,
         };
-        Ok(Remote { elsewhere: self, shape: one.shape().to_vec(), len: self.n * parts, weights })
+        let (shape, len) = (one.shape().to_vec(), self.n * parts);
+        Ok(Remote { elsewhere: self, shape, len, weights, cpu: Cpu::best() })
     }
 
     /// Nobody waits for the fit any longer.
@@ -93,6 +93,7 @@ pub(crate) struct Remote<'a> {
     shape: Vec<usize>,
     len: usize,
     weights: Option<Vec<f64>>,
+    cpu: Cpu,
 }
 
 impl Engine for Remote<'_> {
@@ -116,14 +117,18 @@ impl Engine for Remote<'_> {
         self.weights.as_deref()
     }
 
-    fn run(&self, task: &Task) -> matmix::Result<Sums> {
+    fn backend(&self) -> &dyn Backend {
+        &self.cpu
+    }
+
+    fn run(&self, task: &Task) -> matmix::Result<AnySums> {
         let bytes = task.to_bytes();
         let answer = Python::attach(|py| -> PyResult<Vec<u8>> {
             let answer = self.elsewhere.run.call1(py, (PyBytes::new(py, &bytes),))?;
             Ok(answer.bind(py).cast::<PyBytes>()?.as_bytes().to_vec())
         });
         match answer {
-            Ok(bytes) => Sums::from_bytes(&bytes),
+            Ok(bytes) => AnySums::from_bytes(&bytes),
             Err(error) => {
                 let problem = error.to_string();
                 *self.elsewhere.raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
@@ -156,9 +161,10 @@ pub(crate) fn run_task<'py>(
     let first = first * (samples.len() / plain.len());
     let sums = detached(py, || {
         let task = Task::from_bytes(task)?;
+        let run = || task.run(&Cpu::best(), &samples, first);
         match threads {
-            Some(_) => pool(threads)?.install(|| task.run(&samples, first)),
-            None => task.run(&samples, first),
+            Some(_) => pool(threads)?.install(run),
+            None => run(),
         }
         .map(|sums| sums.to_bytes())
     })?;
@@ -171,9 +177,9 @@ pub(crate) fn merge_sums<'py>(py: Python<'py>, sums: Vec<Vec<u8>>) -> PyResult<B
     let merged = detached(py, || {
         let mut parts = sums.iter();
         let Some(first) = parts.next() else { return Err(Error::EmptySet) };
-        let mut whole = Sums::from_bytes(first)?;
+        let mut whole = AnySums::from_bytes(first)?;
         for part in parts {
-            whole.merge(&Sums::from_bytes(part)?)?;
+            whole.merge(&AnySums::from_bytes(part)?)?;
         }
         Ok(whole.to_bytes())
     })?;
@@ -184,14 +190,14 @@ pub(crate) fn merge_sums<'py>(py: Python<'py>, sums: Vec<Vec<u8>>) -> PyResult<B
 #[pyfunction]
 pub(crate) fn tree_levels(parts: usize) -> Vec<Vec<(usize, usize)>> {
     let ends = |level: Vec<std::ops::Range<usize>>| level.into_iter().map(|r| (r.start, r.end)).collect();
-    levels(parts).into_iter().map(ends).collect()
+    pass::tree_levels(parts).into_iter().map(ends).collect()
 }
 
 /// The sums of parts that come one after the other, added as `tree_levels` says.
 #[pyclass(module = "matmix._matmix")]
 #[derive(Default)]
 pub(crate) struct SumTree {
-    tree: Tree,
+    tree: pass::SumTree,
 }
 
 #[pymethods]
@@ -203,7 +209,7 @@ impl SumTree {
 
     /// Adds the sums of the next part.
     fn push(&mut self, py: Python<'_>, sums: &[u8]) -> PyResult<()> {
-        detached(py, || Sums::from_bytes(sums).and_then(|sums| self.tree.push(sums)))
+        detached(py, || AnySums::from_bytes(sums).and_then(|sums| self.tree.push(sums)))
     }
 
     /// The sums of all parts.
@@ -234,7 +240,7 @@ pub(crate) fn wanted_rows(
 ) -> PyResult<Option<Vec<usize>>> {
     let parts = parts_of(&shape, preset)?;
     match Task::from_bytes(task).map_err(to_python)? {
-        Task::Rows { indices } => Ok(Some(indices.into_iter().map(|n| n / parts).collect())),
+        Task::Rows(rows) => Ok(Some(rows.indices.into_iter().map(|n| n / parts).collect())),
         _ => Ok(None),
     }
 }
@@ -249,8 +255,8 @@ pub(crate) fn count_skipped<'py>(
     preset: Option<&str>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let skipped = skipped * parts_of(&shape, preset)?;
-    let mut sums = Sums::from_bytes(sums).map_err(to_python)?;
-    if let Sums::Rows(rows) = &mut sums {
+    let mut sums = AnySums::from_bytes(sums).map_err(to_python)?;
+    if let AnySums::Rows(rows) = &mut sums {
         rows.n_samples += skipped as u64;
     }
     Ok(PyBytes::new(py, &sums.to_bytes()))

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::str::FromStr;
 
 use matmix::Error;
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
@@ -22,6 +23,18 @@ pub(crate) fn to_python(error: Error) -> PyErr {
         Error::NoMemory { .. } => PyMemoryError::new_err(text),
         _ => PyValueError::new_err(text),
     }
+}
+
+/// One of a few by its name; what else there is, in the words of the option's user.
+pub(crate) fn choice<T: FromStr<Err = Error>>(option: &str, name: &str) -> PyResult<T> {
+    name.parse().map_err(|error| match error {
+        Error::Choice { expected, .. } => {
+            let expected: Vec<String> = expected.iter().map(|name| format!("'{name}'")).collect();
+            let expected = expected.join(", ");
+            PyValueError::new_err(format!("option `{option}` is '{name}'; it must be one of {expected}"))
+        }
+        other => to_python(other),
+    })
 }
 
 /// Works without the interpreter, on threads of this process. A panic, which would be our bug, becomes a `RuntimeError` rather than the

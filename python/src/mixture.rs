@@ -1,12 +1,13 @@
 //! Fitting a mixture and asking it about samples.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use matmix::data::Labels;
 use matmix::report::content::{Axis, Colours};
 use matmix::report::{ReportOptions, write_report};
 use matmix::{
-    Algorithm, Checkpoint, FitOptions, Mixture, Model, ModelFile, OnlineFit, Preset, Reconstruction, Samples,
+    Checkpoint, Engine, FitOptions, Meter, Mixture, Model, ModelFile, OnlineFit, Preset, Reconstruction,
     Start,
 };
 use numpy::{PyArray1, PyArray2, PyArrayDyn, PyReadonlyArray1};
@@ -16,7 +17,7 @@ use pyo3::types::PyBytes;
 
 use crate::arrays::{Elements, Held, Numbers, array, indices, matrix, places, sides};
 use crate::data::file;
-use crate::errors::{detached, to_python};
+use crate::errors::{choice, detached, to_python};
 use crate::progress::fit_listening;
 
 /// A fitted mixture.
@@ -48,27 +49,15 @@ pub(crate) struct Choices<'py> {
 
 impl Choices<'_> {
     fn options(self, preset: Option<&str>, shape: &[usize]) -> PyResult<FitOptions> {
-        let wrong = |option: &str, value: &str, expected: &str| {
-            Err(PyValueError::new_err(format!("option `{option}` is '{value}'; it must be {expected}")))
-        };
-        let start = match (self.start.as_str(), self.start_model) {
-            (_, Some(model)) => Start::Model(Box::new(model.get().model.clone())),
-            ("kmeans", None) => Start::KMeans,
-            ("random", None) => Start::Random,
-            (other, None) => {
-                return wrong("init_params", other, "'kmeans', 'random', a fitted model or a model file");
-            }
-        };
-        let algorithm = match self.algorithm.as_str() {
-            "exact" => Algorithm::Exact,
-            "paper" => Algorithm::Paper,
-            other => return wrong("algorithm", other, "'exact' or 'paper'"),
+        let start = match self.start_model {
+            Some(model) => Start::Model(Box::new(model.get().model.clone())),
+            None => choice("init_params", &self.start)?,
         };
         let every = self.checkpoint_every;
         Ok(FitOptions {
             components: self.components,
             rank: preset_rank(preset, shape, self.rank)?,
-            algorithm,
+            algorithm: choice("algorithm", &self.algorithm)?,
             start,
             n_init: self.n_init,
             max_iter: self.max_iter,
@@ -94,9 +83,14 @@ pub(crate) fn fit_mixture(
     choices: Choices<'_>,
     callback: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(MixtureModel, String, bool)> {
-    let engine = x.engine(&shape, preset, weights.as_ref())?;
+    let meter = Arc::new(Meter::new());
+    let engine = x.engine(&shape, preset, weights.as_ref(), &meter)?;
     let options = choices.options(preset, &shape)?;
-    let (fit, interrupted) = x.fitted(fit_listening(py, &*engine, &options, callback, &|| x.abandon(py)))?;
+    let abandon = || {
+        meter.stop();
+        x.abandon(py)
+    };
+    let (fit, interrupted) = x.fitted(fit_listening(py, &*engine, &options, callback, &abandon))?;
     let history = serde_json::to_string(&fit.history).unwrap_or_default();
     Ok((MixtureModel { model: fit.model }, history, interrupted))
 }
@@ -141,7 +135,7 @@ impl MixtureModel {
         shape: &[usize],
         preset: Option<&str>,
         each: &[usize],
-        question: impl Fn(&Mixture, &Samples<'_>) -> matmix::Result<Vec<f64>> + Send + Sync,
+        question: impl Fn(&Mixture, &dyn Engine) -> matmix::Result<Vec<f64>> + Send + Sync,
     ) -> PyResult<Array<'py>> {
         let samples = x.samples(shape, preset, None)?;
         let out = detached(py, || question(&self.model, &samples))?;
@@ -264,7 +258,7 @@ impl MixtureModel {
         self.ask(py, &x, &shape, preset, &[], Mixture::squared_errors)
     }
 
-    /// The cores of the most probable components, shape (N, r_1, …), and these components.
+    /// The cores of all components side by side, shape (N, K·ρ).
     #[pyo3(signature = (x, shape, preset=None))]
     fn transform<'py>(
         &self,
@@ -272,48 +266,56 @@ impl MixtureModel {
         x: Elements<'_>,
         shape: Vec<usize>,
         preset: Option<&str>,
-    ) -> PyResult<(Array<'py>, Bound<'py, PyArray1<i64>>)> {
-        let samples = x.samples(&shape, preset, None)?;
-        let (cores, best) = detached(py, || self.model.transform(&samples))?;
-        Ok((array(py, cores, &sides(&[samples.len()], self.model.rank()))?, indices(py, best)))
+    ) -> PyResult<Array<'py>> {
+        let each = [self.model.n_components() * self.model.core_len()];
+        self.ask(py, &x, &shape, preset, &each, Mixture::transform)
     }
 
-    /// The cores of all components, shape (N, K, r_1, …).
+    /// The samples that cores of all components (N, K·ρ) stand for, shape (N, p_1, …).
+    fn inverse_transform<'py>(&self, py: Python<'py>, cores: Numbers<'_>) -> PyResult<Array<'py>> {
+        let cores = cores.as_slice()?;
+        let out = detached(py, || self.model.inverse_transform(cores))?;
+        let n = out.len() / self.model.sample_len();
+        array(py, out, &sides(&[n], self.model.shape()))
+    }
+
+    /// The cores of the most probable components, shape (N, r_1, …), and these components.
     #[pyo3(signature = (x, shape, preset=None))]
-    fn project<'py>(
+    fn cores<'py>(
         &self,
         py: Python<'py>,
         x: Elements<'_>,
         shape: Vec<usize>,
         preset: Option<&str>,
-    ) -> PyResult<Array<'py>> {
-        let each = sides(&[self.model.n_components()], self.model.rank());
-        self.ask(py, &x, &shape, preset, &each, |m, s| Ok(m.project(s)?.cores))
+    ) -> PyResult<(Array<'py>, Bound<'py, PyArray1<i64>>)> {
+        let samples = x.samples(&shape, preset, None)?;
+        let (cores, best) = detached(py, || self.model.cores(&samples))?;
+        Ok((array(py, cores, &sides(&[samples.len()], self.model.rank()))?, indices(py, best)))
     }
 
     /// The samples that cores (N, ρ) of these components stand for, shape (N, p_1, …).
-    fn inverse_transform<'py>(
+    fn rebuild<'py>(
         &self,
         py: Python<'py>,
         cores: Numbers<'_>,
         components: PyReadonlyArray1<'_, i64>,
     ) -> PyResult<Array<'py>> {
         let (cores, components) = (cores.as_slice()?, places(&components, "component")?);
-        let out = detached(py, || self.model.inverse_transform(cores, &components))?;
+        let out = detached(py, || self.model.rebuild(cores, &components))?;
         array(py, out, &sides(&[components.len()], self.model.shape()))
     }
 
     /// The samples rebuilt, shape (N, p_1, …): by the most probable component, or by all of them.
-    #[pyo3(signature = (x, shape, preset=None, *, weighted))]
+    #[pyo3(signature = (x, shape, preset=None, *, rule))]
     fn reconstruct<'py>(
         &self,
         py: Python<'py>,
         x: Elements<'_>,
         shape: Vec<usize>,
         preset: Option<&str>,
-        weighted: bool,
+        rule: &str,
     ) -> PyResult<Array<'py>> {
-        let rule = if weighted { Reconstruction::Weighted } else { Reconstruction::MostProbable };
+        let rule: Reconstruction = choice("rule", rule)?;
         self.ask(py, &x, &shape, preset, self.model.shape(), |m, s| m.reconstruct(s, rule))
     }
 

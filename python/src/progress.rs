@@ -28,6 +28,10 @@ pub(crate) struct Progress {
     iteration: usize,
     /// How many there may be.
     max_iter: usize,
+    /// The share of the samples that the iteration has seen.
+    share: f64,
+    /// Passes over the whole set so far: one over a part counts as its share.
+    passes: f64,
     /// The mean log-likelihood per sample.
     log_likelihood: f64,
     /// The reconstruction error e.
@@ -38,11 +42,13 @@ pub(crate) struct Progress {
 impl Progress {
     fn __repr__(&self) -> String {
         format!(
-            "Progress(restart={}, n_init={}, iteration={}, max_iter={}, log_likelihood={}, reconstruction_error={})",
+            "Progress(restart={}, n_init={}, iteration={}, max_iter={}, share={}, passes={}, log_likelihood={}, reconstruction_error={})",
             self.restart,
             self.n_init,
             self.iteration,
             self.max_iter,
+            self.share,
+            self.passes,
             self.log_likelihood,
             self.reconstruction_error
         )
@@ -53,8 +59,8 @@ impl Progress {
 ///
 /// Python delivers signals to its main thread only, and a callback may draw; so the fit runs elsewhere, and everything
 /// that is Python's business happens on the thread that called. The first Ctrl-C stops the fit and keeps the model; a
-/// second one, or an exception of the callback, is raised once the iteration under way has ended. Passes that run
-/// elsewhere are told by `abandon` that the second one has come, and need not end.
+/// second one is raised as soon as the pass under way has heard of it by `abandon`, an exception of the callback once the
+/// iteration has ended.
 pub(crate) fn fit_listening(
     py: Python<'_>,
     engine: &dyn Engine,
@@ -141,6 +147,8 @@ fn snapshot(now: &matmix::Progress<'_>) -> Progress {
         n_init: now.n_init,
         iteration: now.iteration,
         max_iter: now.max_iter,
+        share: now.share,
+        passes: now.passes,
         log_likelihood: now.log_likelihood,
         reconstruction_error: now.reconstruction_error,
     }

@@ -6,7 +6,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use crate::arrays::{Elements, array, indices, places};
-use crate::errors::{detached, to_python};
+use crate::errors::{choice, detached};
 use crate::low_rank::LowRankModel;
 use crate::mixture::MixtureModel;
 
@@ -39,7 +39,7 @@ impl Recognizer {
         } else {
             return Err(PyTypeError::new_err("a MixtureModel or a LowRankModel is needed"));
         };
-        let distance: Distance = distance.parse().map_err(to_python)?;
+        let distance: Distance = choice("distance", distance)?;
         let samples = x.samples(&shape, preset, None)?;
         let classes = places(&classes, "class")?;
         let recognizer = detached(py, || matmix::Recognizer::new(&model, &samples, &classes, distance))?;

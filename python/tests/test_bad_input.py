@@ -123,14 +123,16 @@ def test_other_shapes_later():
         model.predict(X[:, :3])
     with pytest.raises(ValueError, match=r"shape \(4, 5\)"):
         model.predict(X.transpose(0, 2, 1))
-    with pytest.raises(ValueError, match="cores of shape"):
+    with pytest.raises(ValueError, match=r"as transform gives them, shape \(N, 16\); got \(3, 7\)"):
         model.inverse_transform(np.zeros((3, 7)))
+    with pytest.raises(ValueError, match="cores of shape"):
+        model.rebuild(np.zeros((3, 7)))
     with pytest.raises(ValueError, match="component"):
-        model.inverse_transform(np.zeros((1, 16)), [3])
+        model.rebuild(np.zeros((1, 16)), [3])
     with pytest.raises(ValueError, match="negative"):
-        model.inverse_transform(np.zeros((1, 16)), [-1])
+        model.rebuild(np.zeros((1, 16)), [-1])
     with pytest.raises(ValueError, match="2 components for 1 cores"):
-        model.inverse_transform(np.zeros((1, 16)), [0, 0])
+        model.rebuild(np.zeros((1, 16)), [0, 0])
     with pytest.raises(ValueError, match="component"):
         model.get_covariance(5)
     with pytest.raises(ValueError, match="n_samples"):
@@ -163,7 +165,7 @@ def test_recogniser():
         (matmix.NearestCore(), (X, y[:-1]), "19 labels for 20 samples"),
         (matmix.NearestCore(), (X, None), "requires y"),
         (matmix.NearestCore(), (X, y + 0.5), "Unknown label type"),
-        (matmix.NearestCore(distance="far"), (X, y), "option `distance` is far"),
+        (matmix.NearestCore(distance="far"), (X, y), "option `distance` is 'far'"),
         (matmix.NearestCore(matmix.MP2DPCA()), (X, y), "every row"),
     ]:
         with pytest.raises(ValueError, match=words):

@@ -219,5 +219,5 @@ def test_a_checkpoint_is_gone_on_from(digits, tmp_path):
     assert stopped.fit(X).n_iter_ == 5
     resumed = matmix.Mixture(**options, checkpoint=path, checkpoint_every=2).fit(X)
     assert_same_bits(resumed, whole)
-    with pytest.raises(ValueError, match="belongs to a fit of other data or options"):
+    with pytest.raises(ValueError, match="of other samples or with other options"):
         matmix.Mixture(**{**options, "random_state": 2}, checkpoint=path).fit(X)

@@ -392,7 +392,7 @@ def test_flat_samples_and_single_precision(X, serial):
     with dask.config.set(scheduler="synchronous"):
         model = matmix.Mixture(**OPTIONS, sample_shape=(28, 28)).fit(flat)
         cores = model.transform(flat)
-        assert cores.shape == (len(X), 9) and cores.dtype == np.float32
+        assert cores.shape == (len(X), 27) and cores.dtype == np.float32
         np.testing.assert_array_equal(cores.compute(), model.transform(flat.compute()))
 
 

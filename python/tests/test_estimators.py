@@ -32,8 +32,10 @@ def test_shapes(digits, fitted):
     assert fitted.noise_variances_.shape == (3,) and fitted.n_features_in_ == 784
     assert fitted.converged_ and fitted.n_iter_ == len(fitted.lower_bounds_) - 1
     assert fitted.lower_bound_ == pytest.approx(fitted.score(X), rel=1e-6)
-    assert fitted.transform(X).shape == (n, 4, 3) and fitted.transform(flat).shape == (n, 12)
-    assert fitted.transform_all(X).shape == (n, 3, 4, 3) and fitted.transform_all(flat).shape == (n, 3, 12)
+    assert fitted.transform(X).shape == fitted.transform(flat).shape == (n, 36)
+    for samples, shape in ((X, (n, 4, 3)), (flat, (n, 12))):
+        cores, components = fitted.cores(samples)
+        assert cores.shape == shape and components.shape == (n,)
     assert fitted.reconstruct(X).shape == X.shape and fitted.reconstruct(flat).shape == flat.shape
     assert fitted.predict(X).shape == (n,) and fitted.predict_proba(X).shape == (n, 3)
     posterior = fitted.posterior(X)
@@ -41,7 +43,9 @@ def test_shapes(digits, fitted):
     drawn, components = fitted.sample(5, random_state=1)
     assert drawn.shape == (5, 28, 28) and components.shape == (5,)
     assert list(fitted.get_feature_names_out()[:2]) == ["mixture0", "mixture1"]
-    np.testing.assert_array_equal(fitted.transform(X).reshape(n, -1), fitted.transform(flat))
+    assert len(fitted.get_feature_names_out()) == 36
+    np.testing.assert_array_equal(fitted.transform(X), fitted.transform(flat))
+    np.testing.assert_array_equal(fitted.transform(X).reshape(n, 3, 4, 3), posterior.mean)
 
 
 def test_flattened_samples_are_the_same_samples(digits, fitted):
@@ -57,17 +61,37 @@ def test_every_type_of_number_goes_in(digits, dtype):
     expected = np.float32 if np.dtype(dtype).kind == "f" and np.dtype(dtype).itemsize <= 4 else np.float64
     for out in (model.transform(X), model.reconstruct(X), model.denoise(X), model.predict_proba(X)):
         assert out.dtype == expected
-    assert model.inverse_transform(model.transform(X), model.predict(X)).dtype == expected
+    assert model.cores(X)[0].dtype == model.inverse_transform(model.transform(X)).dtype == expected
+    assert model.rebuild(*model.cores(X)).dtype == expected
 
 
-def test_inverse_transform_rebuilds_what_reconstruct_rebuilds(digits, fitted):
+def test_a_core_is_that_of_the_most_probable_component(digits, fitted):
+    X = digits[0]
+    cores, components = fitted.cores(X)
+    np.testing.assert_array_equal(components, fitted.predict(X))
+    all_cores = fitted.transform(X).reshape(len(X), 3, 4, 3)
+    np.testing.assert_allclose(cores, all_cores[np.arange(len(X)), components], rtol=1e-9, atol=1e-12)
+
+
+def test_the_way_back(digits, fitted):
     X = digits[0].astype(np.float64)
-    back = fitted.inverse_transform(fitted.transform(X), fitted.predict(X))
-    np.testing.assert_allclose(back, fitted.reconstruct(X), atol=1e-9)
+    cores, components = fitted.cores(X)
+    np.testing.assert_allclose(fitted.rebuild(cores, components), fitted.reconstruct(X), atol=1e-9)
+    flat = fitted.rebuild(cores.reshape(len(X), -1), components)
+    np.testing.assert_array_equal(flat, fitted.rebuild(cores, components).reshape(len(X), -1))
     with pytest.raises(ValueError, match="which of the 3 components"):
-        fitted.inverse_transform(fitted.transform(X))
+        fitted.rebuild(cores)
+    # Without the component, the one is taken whose core is the least surprising.
+    all_cores = fitted.transform(X).reshape(len(X), 3, 12)
+    likely = (np.log(fitted.weights_) - (all_cores**2).sum(axis=2) / 2).argmax(axis=1)
+    chosen = all_cores[np.arange(len(X)), likely]
+    back = fitted.inverse_transform(fitted.transform(X))
+    assert back.shape == X.shape
+    np.testing.assert_array_equal(back, fitted.rebuild(chosen, likely).reshape(X.shape))
     one = matmix.PSOPCA(3).fit(X)
     np.testing.assert_allclose(one.inverse_transform(one.transform(X)), one.reconstruct(X), atol=1e-9)
+    vectors = matmix.PPCA(3).fit(X)
+    np.testing.assert_allclose(vectors.inverse_transform(vectors.transform(X)), vectors.reconstruct(X), atol=1e-9)
     low = matmix.GLRAM(3).fit(X)
     np.testing.assert_allclose(low.inverse_transform(low.transform(X)), low.reconstruct(X), atol=1e-9)
     assert low.reconstruction_error(X) == pytest.approx(low.reconstruction_error_, rel=1e-6)
@@ -183,11 +207,15 @@ def test_published_shapes(digits):
     X = digits[0][::6]
     n = len(X)
     rows = matmix.MP2DPCA(2, rank=3, random_state=0).fit(X)
-    assert rows.transform(X).shape == (n, 28, 3) and rows.predict(X).shape == (n, 28)
-    assert rows.predict_proba(X).shape == (n, 28, 2) and rows.transform_all(X).shape == (n, 28, 2, 3)
+    assert rows.transform(X).shape == (n, 28 * 2 * 3) and rows.predict(X).shape == (n, 28)
+    assert rows.predict_proba(X).shape == (n, 28, 2) and rows.posterior(X).mean.shape == (n, 28, 2, 3)
+    np.testing.assert_array_equal(rows.transform(X).reshape(n, 28, 2, 3), rows.posterior(X).mean)
+    assert rows.inverse_transform(rows.transform(X)).shape == X.shape
     assert rows.score_samples(X).shape == (n,) and rows.reconstruct(X).shape == X.shape
     assert rows.sample(4, random_state=0)[0].shape == (4, 28, 28)
-    back = rows.inverse_transform(rows.transform(X), rows.predict(X))
+    cores, components = rows.cores(X)
+    assert cores.shape == (n, 28, 3) and components.shape == (n, 28)
+    back = rows.rebuild(cores, components)
     np.testing.assert_allclose(back, rows.reconstruct(X), atol=1e-3)
     assert rows.score(X) == pytest.approx(28 * rows.lower_bound_, rel=1e-6)
     assert matmix.MixPPCA(2, rank=(3, 2), random_state=0).fit(X).rank_ == (6,)
@@ -202,7 +230,7 @@ def test_published_shapes(digits):
 def test_tensors():
     X = np.random.default_rng(0).normal(size=(60, 6, 5, 4))
     model = matmix.Mixture(2, rank=(2, 2, 1), random_state=0, max_iter=5, tol=0).fit(X)
-    assert model.transform(X).shape == (60, 2, 2, 1)
+    assert model.transform(X).shape == (60, 8) and model.cores(X)[0].shape == (60, 2, 2, 1)
     assert matmix.LowRank(2).fit(X).transform(X).shape == (60, 2, 2, 2)
 
 
@@ -258,7 +286,7 @@ def test_nearest_core(digits):
     distances, indices = model.kneighbors(X[1::2], 3)
     assert (np.diff(distances) >= 0).all()
     assert (names[::2][indices[:, 0]] == model.predict(X[1::2])).all()
-    cores = model.estimator_.transform_all(X[::2]), model.estimator_.transform_all(X[1:2])
+    cores = model.estimator_.posterior(X[::2]).mean, model.estimator_.posterior(X[1:2]).mean
     by_hand = np.sqrt(((cores[0] - cores[1]) ** 2).sum(axis=(2, 3))).sum(axis=1)
     assert distances[0, 0] == pytest.approx(by_hand.min(), rel=1e-9)
     for distance in ("weighted", "fisher"):

@@ -121,10 +121,10 @@ def test_numpy_alone_is_enough():
             assert isinstance(error, ValueError)
         else:
             raise AssertionError
-        assert model.fit_transform(X).shape == (1000, 3, 3)
+        assert model.fit_transform(X).shape == (1000, 18)
         assert model.set_params(rank=2).get_params()["rank"] == 2
         assert pickle.loads(pickle.dumps(model)).score(X) == model.score(X)
-        assert len(model.get_feature_names_out()) == 9
+        assert len(model.get_feature_names_out()) == 18
         nearest = matmix.NearestCore(matmix.LowRank(5)).fit(X[::2], y[::2])
         assert copy.deepcopy(nearest).score(X[1::2], y[1::2]) > 0.8
         nearest.set_params(estimator__rank=3)
