@@ -96,5 +96,6 @@ pub(crate) fn load_model(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, Py
 /// A model file from what Python knows: options and history are JSON or empty.
 pub(crate) fn file(model: Model, name: Option<String>, options: &str, history: &str) -> ModelFile {
     let history: Option<History> = serde_json::from_str(history).ok();
-    ModelFile { model, name, options: serde_json::from_str(options).unwrap_or_default(), history }
+    let options = serde_json::from_str(options).unwrap_or_default();
+    ModelFile { name, options, history, ..ModelFile::new(model) }
 }

@@ -128,7 +128,9 @@ fn hint(error: &anyhow::Error, doing: Doing) -> Option<String> {
             "--memory is what a pass may take; fewer --threads and components need less of it"
         }
         Error::NoMemory { .. } => "draw fewer samples with -n; another --seed draws others",
-        Error::Values { .. } => "--scale says what to multiply with: 1/255 for bytes, 1 for values as they are",
+        Error::Values { .. } => {
+            "--scale says what to multiply with: 1/255 for bytes, 1 for values as they are"
+        }
         Error::Overflow { .. } => "--scale multiplies every value",
         Error::UnknownDemo { .. } => "demo:mnist holds 1000 digits of 28×28",
         Error::NoLabels { .. } => LABELS,

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use matmix::data::atomic::remove_temporaries;
 use matmix::Meter;
+use matmix::data::atomic::remove_temporaries;
 
 /// How long whatever is asked to stop may take to do so.
 const PATIENCE: Duration = Duration::from_secs(1);

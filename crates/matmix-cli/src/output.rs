@@ -166,7 +166,10 @@ impl Target {
     }
 
     /// Writes all of it, or nothing if it is a file.
-    pub(crate) fn write(&self, write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>) -> anyhow::Result<()> {
+    pub(crate) fn write(
+        &self,
+        write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
+    ) -> anyhow::Result<()> {
         let Some(path) = &self.path else {
             let mut out = io::BufWriter::new(io::stdout());
             write(&mut out)?;

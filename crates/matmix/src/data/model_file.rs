@@ -102,7 +102,9 @@ impl ModelFile {
         let input: Option<Input> = match tensors.metadata("matmix.input").map(serde_json::from_str) {
             Some(Ok(input)) => Some(input),
             // To go on without it would be to score other numbers than the model was fitted to.
-            Some(Err(error)) => return Err(tensors.wrong(format!("what it takes for input cannot be read: {error}"))),
+            Some(Err(error)) => {
+                return Err(tensors.wrong(format!("what it takes for input cannot be read: {error}")));
+            }
             None => None,
         };
         if let Some(input) = &input

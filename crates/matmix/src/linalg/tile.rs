@@ -144,7 +144,8 @@ mod tests {
             let lines: Vec<T> = (0..rows * steps).map(|i| left[i % steps * width + i / steps]).collect();
             for left in [Left::Panel(&left), Left::Lines { data: &lines, stride: steps }] {
                 for part in [Part::Whole, Part::Lower, Part::Upper] {
-                    let compiled = |on: &Instructions| *on != Instructions::Portable || T::EPSILON == f64::EPSILON;
+                    let compiled =
+                        |on: &Instructions| *on != Instructions::Portable || T::EPSILON == f64::EPSILON;
                     let mut paths: Vec<_> =
                         Instructions::available().into_iter().filter(compiled).map(Some).collect();
                     // The tiles of the widest vectors and most registers, on any machine.

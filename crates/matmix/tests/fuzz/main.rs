@@ -270,6 +270,7 @@ fn task_bytes() {
 fn sums_bytes() {
     let samples =
         Samples::from_vec(&[2, 3], (0..60).map(|i| f64::from(i * 7 % 11)).collect::<Vec<_>>()).unwrap();
-    let seeds: Vec<Vec<u8>> = tasks().iter().map(|task| task.run(&matmix::Cpu::best(), &samples, 0).unwrap().to_bytes()).collect();
+    let seeds: Vec<Vec<u8>> =
+        tasks().iter().map(|task| task.run(&matmix::Cpu::best(), &samples, 0).unwrap().to_bytes()).collect();
     fuzz("sums", &seeds, checked, |bytes| AnySums::from_bytes(bytes).is_ok());
 }

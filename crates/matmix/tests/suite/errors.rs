@@ -582,7 +582,11 @@ fn a_file_that_changes_while_it_is_in_use() {
     npy::write_array(&path, &[12_288, 2, 3], &[1.0f32; 6 * 12_288]).unwrap();
     let mapped = Samples::from_npy(&path).unwrap();
     let read = Samples::from_npy(&path).unwrap().with_memory_budget(150_000);
-    let pass = |samples: &Samples<'_>| Task::from(MomentsPass { origin: vec![0.0; 6], digest: false }).run(&Cpu::best(), samples, 0).map(|_| ());
+    let pass = |samples: &Samples<'_>| {
+        Task::from(MomentsPass { origin: vec![0.0; 6], digest: false })
+            .run(&Cpu::best(), samples, 0)
+            .map(|_| ())
+    };
     assert_eq!((pass(&mapped), pass(&read)), (Ok(()), Ok(())));
     npy::write_array(&other, &[12_288, 2, 3], &[2.0f32; 6 * 12_288]).unwrap();
     std::fs::rename(&other, &path).unwrap();
