@@ -8,7 +8,6 @@ mod files;
 #[path = "../../../matmix/tests/suite/made.rs"]
 mod made;
 mod misuse;
-#[allow(dead_code)]
 #[path = "../../../matmix/tests/suite/pictures.rs"]
 mod pictures;
 #[cfg(target_os = "linux")]

@@ -50,7 +50,7 @@ pub trait Steps {
         _now: &Evaluation<Self::Sums>,
         _stage: Stage,
         _history: &mut History,
-    ) -> Result<Option<(Self::Model, Evaluation<Self::Sums>)>> {
+    ) -> Result<Option<Mended<Self::Model, Self::Sums>>> {
         Ok(None)
     }
 
@@ -90,6 +90,9 @@ pub trait Steps {
         Ok(None)
     }
 }
+
+/// Another model, evaluated.
+pub(super) type Mended<M, S> = (M, Evaluation<S>);
 
 /// How good a model is, and what its update needs.
 #[derive(Debug, Clone)]

@@ -87,10 +87,7 @@ impl dyn Engine + '_ {
     ///
     /// # Errors
     /// Those of [`Engine::run`], and sums that are not those of the pass.
-    pub fn sums<P: Pass>(&self, pass: &P) -> Result<P::Sums>
-    where
-        P: Clone,
-    {
+    pub fn sums<P: Pass + Clone>(&self, pass: &P) -> Result<P::Sums> {
         let sums = P::Sums::try_from(self.run(&pass.clone().into())?)?;
         let expected = pass.stage().count(self.len());
         if sums.n_samples() != expected as u64 {

@@ -40,16 +40,14 @@ impl ScatterPass {
 
     /// The sides of its scatters, as far as it knows the shape of the samples itself.
     fn own_sides(&self) -> Option<Vec<usize>> {
-        let shape: Option<Vec<usize>> = match &self.loadings[..] {
-            // A mode kept whole has as many elements as the others leave over.
-            loadings => {
-                let known: usize = loadings.iter().flatten().map(Matrix::rows).product();
-                let whole = loadings.iter().filter(|v| v.is_none()).count();
-                let rest = self.mean.len().checked_div(known)?;
-                (whole <= 1).then(|| loadings.iter().map(|v| v.as_ref().map_or(rest, Matrix::rows)).collect())
-            }
-        };
-        shape.map(|shape| self.sides(&shape))
+        // A mode kept whole has as many elements as the others leave over.
+        let known: usize = self.loadings.iter().flatten().map(Matrix::rows).product();
+        let rest = self.mean.len().checked_div(known)?;
+        if self.loadings.iter().filter(|v| v.is_none()).count() > 1 {
+            return None;
+        }
+        let shape: Vec<usize> = self.loadings.iter().map(|v| v.as_ref().map_or(rest, Matrix::rows)).collect();
+        Some(self.sides(&shape))
     }
 }
 

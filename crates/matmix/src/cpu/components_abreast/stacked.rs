@@ -38,7 +38,7 @@ pub(crate) struct Stacked<T> {
     /// Elements of a core per index of the first mode: its modes after the first.
     pub(super) inner: usize,
     /// All elements of a sample.
-    whole: [Range<usize>; 1],
+    whole: Vec<Range<usize>>,
 }
 
 pub(super) struct LaterStep<T> {
@@ -101,7 +101,7 @@ impl<T: Real> Stacked<T> {
             explained,
             other_variances,
             inner,
-            whole: [0..plan.sample_len],
+            whole: std::iter::once(0..plan.sample_len).collect(),
         }
     }
 
