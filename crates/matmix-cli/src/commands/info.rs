@@ -4,7 +4,7 @@ use std::path::Path;
 
 use matmix::data::DataSet;
 use matmix::error::sides;
-use matmix::{Model, ModelFile};
+use matmix::{Input, Model, ModelFile};
 use serde_json::{Value, json};
 
 use crate::data_args::{DataOptions, is_model};
@@ -106,6 +106,9 @@ fn model(file: &ModelFile) -> String {
         sides(model.shape()),
         count(model.n_parameters()),
     );
+    if let Some(input) = &file.input {
+        text.push_str(&format!("  input        {}\n", taken(input)));
+    }
     if let Some(options) = file.options.as_object() {
         let listed: Vec<String> =
             options.iter().map(|(k, v)| format!("{k} {}", v.to_string().replace('"', ""))).collect();
@@ -158,6 +161,24 @@ fn model(file: &ModelFile) -> String {
     text
 }
 
+/// What a model takes for input, in words.
+fn taken(input: &Input) -> String {
+    let mut text = format!("samples of {}, stored as {}", sides(&input.shape), input.element);
+    if input.scale != 1.0 {
+        text.push_str(&match (1.0 / input.scale).round() {
+            whole if 1.0 / whole == input.scale => format!(", times 1/{whole}"),
+            _ => format!(", times {}", input.scale),
+        });
+    }
+    if let Some((rows, columns)) = input.resize {
+        text.push_str(&format!(", images brought to {rows}×{columns}"));
+    }
+    if input.colour {
+        text.push_str(", with their colours");
+    }
+    text
+}
+
 fn model_json(file: &ModelFile) -> Value {
     let (weights, noise) = match &file.model {
         Model::Mixture(m) => {
@@ -169,6 +190,6 @@ fn model_json(file: &ModelFile) -> Value {
     json!({
         "model": file.name, "shape": file.model.shape(), "rank": file.model.rank(),
         "n_components": file.model.n_components(), "n_parameters": file.model.n_parameters(),
-        "weights": weights, "noise_variance": noise, "options": file.options, "history": file.history,
+        "weights": weights, "noise_variance": noise, "input": file.input, "options": file.options, "history": file.history,
     })
 }

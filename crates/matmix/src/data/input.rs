@@ -86,7 +86,7 @@ impl Input {
         let largest = |range: [f64; 2]| range[0].abs().max(range[1].abs());
         let (found, own) = (range(samples)?, largest(self.range));
         let bytes_for_fractions = bytes && self.scale == 1.0 && own <= 1.0 && largest(found) > 1.0;
-        let fractions_for_bytes = !bytes && self.scale < 1.0 && largest(found) <= own;
+        let fractions_for_bytes = !bytes && self.scale < 1.0 && largest(found) <= own.max(1.0);
         if bytes_for_fractions || fractions_for_bytes {
             return Err(Error::Values { found, expected: self.range, scale: self.scale });
         }
