@@ -14,6 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ._asking import Asked
+from ._blocks import Blocks
 from ._sklearn import HAVE_SKLEARN, BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from ._validation import Samples, check_fitted, check_samples
 
@@ -81,8 +83,19 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         check_fitted(self)
         return check_samples(self, X, reset=False)
 
-    def _ask(self, method: str, samples: Samples, **options: Any) -> Any:
-        return getattr(self.model_, method)(samples.array, samples.shape, self._preset, **options)
+    def _ask(
+        self, samples: Samples, *questions: str, each: tuple[int, ...], dtype: Any = None, total: bool = False
+    ) -> Any:
+        """What the model answers about every sample, shape (N, *each); lazy for samples that Dask has."""
+        question = self.model_.question(questions)
+        dtype = samples.precision if dtype is None else np.dtype(dtype)
+        scale = samples.array.scale if isinstance(samples.array, Blocks) else 1.0
+        asked = Asked(question, samples.shape, self._preset, scale, each, dtype, total)
+        return samples.array.ask(asked) if isinstance(samples.array, Blocks) else asked.about(samples.array)
+
+    def _rows_of(self, samples: Samples) -> tuple[int, ...]:
+        """The axes of a result that stand for the parts of a sample which are samples to the model; mostly none."""
+        return ()
 
     @property
     def rank_(self) -> tuple[int, ...]:

@@ -54,7 +54,12 @@ class Samples(NamedTuple):
 
     def typed(self, out: np.ndarray) -> np.ndarray:
         """A result in the precision of the input."""
-        return out.astype(np.float32) if self.array.dtype == np.float32 else out
+        return out.astype(self.precision, copy=False)
+
+    @property
+    def precision(self) -> np.dtype:
+        """The type of results: single for single, double for everything else."""
+        return np.dtype(np.float32 if self.array.dtype == np.float32 else np.float64)
 
 
 def check_samples(estimator: Any, X: Any, *, reset: bool, owner: Any = None) -> Samples:

@@ -161,8 +161,8 @@ class MP2DPCA(Mixture):
             raise ValueError("the model file does not say how many rows a sample has; fit the model in Python")
         return int(self.sample_shape_[0])
 
-    def _per_sample(self, out: np.ndarray, samples: Samples) -> np.ndarray:
-        return out.reshape(samples.n, -1, *out.shape[1:])
+    def _rows_of(self, samples: Samples) -> tuple[int, ...]:
+        return samples.shape[:1]
 
     @property
     def _n_features_out(self) -> int:

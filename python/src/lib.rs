@@ -5,6 +5,7 @@
 //! scikit-learn is in Python.
 
 mod arrays;
+mod ask;
 mod data;
 mod elsewhere;
 mod errors;
@@ -19,6 +20,8 @@ use pyo3::prelude::*;
 /// The native part of matmix.
 #[pymodule]
 mod _matmix {
+    #[pymodule_export]
+    use super::ask::Question;
     #[pymodule_export]
     use super::data::{digits, load_model, open};
     #[pymodule_export]

@@ -241,12 +241,18 @@ def test_the_native_part_refuses_what_the_package_would_never_pass():
     model = matmix.Mixture().fit(X).model_
     for x in (X[:, ::2], np.asfortranarray(X), X.astype(int), "x", None):
         with pytest.raises((ValueError, TypeError)):
-            model.transform(x, (5, 4))
+            model.question(["core"]).answers(x, (5, 4))
     for shape in ((), (0,), (3, 3), (2**63, 2**63)):
         with pytest.raises((ValueError, OverflowError)):
-            model.transform(X, shape)
+            model.question(["core"]).answers(X, shape)
     with pytest.raises(ValueError, match="no model named"):
-        model.transform(X, (5, 4), "svd")
+        model.question(["core"]).answers(X, (5, 4), preset="svd")
+    with pytest.raises(ValueError, match="`taste` is no Question"):
+        model.question(["taste"])
+    with pytest.raises(ValueError, match="a model without noise has no answer to `component`"):
+        matmix.LowRank().fit(X).model_.question(["component"]).answers(X, (5, 4))
+    with pytest.raises(ValueError, match="not a readable task"):
+        _matmix.Question.from_bytes(b"")
     with pytest.raises(ValueError, match="not a readable model file"):
         _matmix.MixtureModel.from_bytes(b"")
     with pytest.raises(ValueError, match="not a mixture"):
