@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from . import _matmix
 from ._asking import Asked
 from ._blocks import Blocks
 from ._sklearn import HAVE_SKLEARN, BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -75,9 +76,15 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     """An estimator around a native model, `model_`."""
 
     _preset: ClassVar[str | None] = None
-    _matrices_only: ClassVar[bool] = False
-    _flattens: ClassVar[bool] = False
     sample_shape: Any
+
+    @property
+    def _takes_vectors(self) -> bool:
+        return self._preset is None or _matmix.PRESETS[self._preset].takes_vectors
+
+    @property
+    def _flattens(self) -> bool:
+        return self._preset is not None and _matmix.PRESETS[self._preset].flattens
 
     def _check(self, X: Any) -> Samples:
         check_fitted(self)
@@ -113,7 +120,7 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
-        tags.input_tags.two_d_array = not self._matrices_only or self.sample_shape is not None
+        tags.input_tags.two_d_array = self._takes_vectors or self.sample_shape is not None
         if tags.transformer_tags is not None:
             tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

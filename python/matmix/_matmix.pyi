@@ -7,15 +7,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "CHOICES",
+    "DEFAULTS",
+    "PRESETS",
     "Elsewhere",
     "LowRankModel",
     "MixtureModel",
+    "Preset",
     "Progress",
     "Question",
     "Recognizer",
     "SumTree",
     "__version__",
     "count_skipped",
+    "default_preset",
     "digits",
     "fit_batch",
     "fit_low_rank",
@@ -29,10 +34,26 @@ __all__ = [
 ]
 
 __version__: str
+CHOICES: dict[str, list[str]]
+DEFAULTS: str
+PRESETS: dict[str, Preset]
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int64]
 _Opened = tuple[NDArray[Any], tuple[_Ints, list[str]] | None, str, str]
+
+@final
+class Preset:
+    """A model by the name it was published under."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def is_mixture(self) -> bool: ...
+    @property
+    def takes_vectors(self) -> bool: ...
+    @property
+    def flattens(self) -> bool: ...
 
 @final
 class Progress:
@@ -184,7 +205,8 @@ def fit_mixture(
     *,
     preset: str | None,
     weights: _Floats | None,
-    choices: dict[str, Any],
+    options: str,
+    start: str | MixtureModel,
     callback: Callable[[Progress], Any] | None,
 ) -> tuple[MixtureModel, str, bool]: ...
 def fit_batch(
@@ -193,7 +215,8 @@ def fit_batch(
     *,
     preset: str | None,
     weights: _Floats | None,
-    choices: dict[str, Any],
+    options: str,
+    start: str | MixtureModel,
     model: MixtureModel | None,
     batches: int,
 ) -> tuple[MixtureModel, int, float]: ...
@@ -221,6 +244,7 @@ def run_task(
     threads: int | None,
 ) -> bytes: ...
 def merge_sums(sums: Sequence[bytes]) -> bytes: ...
+def default_preset(order: int, components: int) -> str: ...
 def tree_levels(parts: int) -> list[list[tuple[int, int]]]: ...
 def wanted_rows(task: bytes, shape: Sequence[int], preset: str | None) -> list[int] | None: ...
 def count_skipped(sums: bytes, skipped: int, shape: Sequence[int], preset: str | None) -> bytes: ...

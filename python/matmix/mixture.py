@@ -14,7 +14,7 @@ from ._blocks import in_memory
 from ._elements import check_array
 from ._fitting import FitInterruptedWarning, MixtureFitting
 from ._sklearn import DensityMixin
-from ._validation import Samples, check_fitted, check_integer, check_seed
+from ._validation import Samples, check_choice, check_fitted, check_integer, check_seed
 
 REBUILT_BY = {"most_probable": "rebuilt", "weighted": "denoised"}
 """The rules of reconstruction, and the question that each of them is."""
@@ -60,7 +60,9 @@ class Mixture(DensityMixin, MixtureFitting):
     max_iter : int, default=100
         The largest number of iterations, each a cycle over all modes.
     tol : float, default=1e-6
-        The relative change of the mean log-likelihood that ends the fit; 0 runs all iterations.
+        How small a change ends the fit; 0 runs all iterations.
+    stop : {"likelihood", "error"}, default="likelihood"
+        The change of what: relative, of the mean log-likelihood, or the paper's, of the reconstruction error.
     accelerate : bool, default=True
         Whether the exact algorithm may guess, once it has become slow, where its iterations are heading; a guess is
         only kept if the likelihood does not fall.
@@ -75,6 +77,11 @@ class Mixture(DensityMixin, MixtureFitting):
         1 shows a progress line (with tqdm where it is installed).
     n_threads : int, optional
         How many threads fit; all cores by default.
+    precision : {"auto", "single", "double"}, default="auto"
+        What samples are contracted in; parameters and sums are always double. "auto" is double for f64 data, and for
+        u8 and f32 single unless the noise of the model is so small that rounding would show.
+    noise_floor : float, default=1e-6
+        The smallest noise variance of a component, relative to the mean variance of the data per element.
     callback : callable, optional
         Called with a `Progress` after the start and after each iteration, on the thread that called `fit`; a true
         value or `StopIteration` ends the fit and keeps the model.
@@ -141,12 +148,15 @@ class Mixture(DensityMixin, MixtureFitting):
         n_init: int = 1,
         max_iter: int = 100,
         tol: float = 1e-6,
+        stop: str = "likelihood",
         accelerate: bool = True,
         algorithm: str = "exact",
         random_state: Any = None,
         warm_start: bool = False,
         verbose: int = 0,
         n_threads: int | None = None,
+        precision: str = "auto",
+        noise_floor: float = 1e-6,
         callback: Callable[[_matmix.Progress], Any] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int = 10,
@@ -158,12 +168,15 @@ class Mixture(DensityMixin, MixtureFitting):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.stop = stop
         self.accelerate = accelerate
         self.algorithm = algorithm
         self.random_state = random_state
         self.warm_start = warm_start
         self.verbose = verbose
         self.n_threads = n_threads
+        self.precision = precision
+        self.noise_floor = noise_floor
         self.callback = callback
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
@@ -273,10 +286,9 @@ class Mixture(DensityMixin, MixtureFitting):
         rule : {"most_probable", "weighted"}, default="most_probable"
             From the most probable component (the paper's rule), or from all of them weighted by the responsibilities.
         """
-        if rule not in REBUILT_BY:
-            raise ValueError(f"option `rule` is {rule!r}; it must be one of {', '.join(map(repr, REBUILT_BY))}")
+        question = REBUILT_BY[check_choice("rule", rule)]
         samples = self._check(X)
-        return self._ask(samples, REBUILT_BY[rule], each=tuple(samples.array.shape[1:]))
+        return self._ask(samples, question, each=tuple(samples.array.shape[1:]))
 
     def denoise(self, X: Any) -> np.ndarray:
         """Every sample without its noise, in the shape of X: the posterior mean of the noiseless sample."""

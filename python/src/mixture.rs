@@ -6,7 +6,7 @@ use std::sync::Arc;
 use matmix::data::Labels;
 use matmix::report::content::{Axis, Colours};
 use matmix::report::{ReportOptions, write_report};
-use matmix::{Checkpoint, FitOptions, Meter, Mixture, Model, ModelFile, OnlineFit, Preset, Start};
+use matmix::{FitOptions, Meter, Mixture, Model, ModelFile, OnlineFit, Preset, Start};
 use numpy::{PyArray1, PyArray2, PyArrayDyn, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -26,64 +26,46 @@ pub(crate) struct MixtureModel {
 
 type Array<'py> = Bound<'py, PyArrayDyn<f64>>;
 
-/// What can be chosen about a fit, as Python knows it.
+/// Where a fit begins: the name of a start, or a model.
 #[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-pub(crate) struct Choices<'py> {
-    components: usize,
-    rank: Vec<usize>,
-    algorithm: String,
-    start: String,
-    start_model: Option<Bound<'py, MixtureModel>>,
-    n_init: usize,
-    max_iter: usize,
-    tol: f64,
-    accelerate: bool,
-    seed: u64,
-    threads: Option<usize>,
-    checkpoint: Option<PathBuf>,
-    checkpoint_every: usize,
+pub(crate) enum Beginning<'py> {
+    Model(Bound<'py, MixtureModel>),
+    Name(String),
 }
 
-impl Choices<'_> {
-    fn options(self, preset: Option<&str>, shape: &[usize]) -> PyResult<FitOptions> {
-        let start = match self.start_model {
-            Some(model) => Start::Model(Box::new(model.get().model.clone())),
-            None => choice("init_params", &self.start)?,
-        };
-        let every = self.checkpoint_every;
-        Ok(FitOptions {
-            components: self.components,
-            rank: preset_rank(preset, shape, self.rank)?,
-            algorithm: choice("algorithm", &self.algorithm)?,
-            start,
-            n_init: self.n_init,
-            max_iter: self.max_iter,
-            tol: self.tol,
-            accelerate: self.accelerate,
-            seed: self.seed,
-            threads: self.threads,
-            checkpoint: self.checkpoint.map(|path| Checkpoint { path, every, resume: true }),
-            ..FitOptions::default()
-        })
-    }
+/// The options of a fit in the words of the library, as JSON.
+fn fit_options(
+    json: &str,
+    start: &Beginning<'_>,
+    preset: Option<&str>,
+    shape: &[usize],
+) -> PyResult<FitOptions> {
+    let wrong = |error| PyValueError::new_err(format!("the options of the fit cannot be used: {error}"));
+    let mut options: FitOptions = serde_json::from_str(json).map_err(wrong)?;
+    options.rank = preset_rank(preset, shape, options.rank)?;
+    options.start = match start {
+        Beginning::Model(model) => Start::Model(Box::new(model.get().model.clone())),
+        Beginning::Name(name) => choice("init_params", name)?,
+    };
+    Ok(options)
 }
 
 /// Fits a mixture: the model, its history as JSON and whether Ctrl-C ended it.
 #[pyfunction]
-#[pyo3(signature = (x, shape, *, preset, weights, choices, callback))]
+#[pyo3(signature = (x, shape, *, preset, weights, options, start, callback))]
 pub(crate) fn fit_mixture(
     py: Python<'_>,
     x: Held<'_>,
     shape: Vec<usize>,
     preset: Option<&str>,
     weights: Option<Numbers<'_>>,
-    choices: Choices<'_>,
+    options: &str,
+    start: Beginning<'_>,
     callback: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(MixtureModel, String, bool)> {
     let meter = Arc::new(Meter::new());
     let engine = x.engine(&shape, preset, weights.as_ref(), &meter)?;
-    let options = choices.options(preset, &shape)?;
+    let options = fit_options(options, &start, preset, &shape)?;
     let abandon = || {
         meter.stop();
         x.abandon(py)
@@ -95,19 +77,20 @@ pub(crate) fn fit_mixture(
 
 /// One batch of a fit in batches: the model, how many batches it has seen, and the batch's mean log-likelihood.
 #[pyfunction]
-#[pyo3(signature = (x, shape, *, preset, weights, choices, model, batches))]
+#[pyo3(signature = (x, shape, *, preset, weights, options, start, model, batches))]
 pub(crate) fn fit_batch(
     py: Python<'_>,
     x: Elements<'_>,
     shape: Vec<usize>,
     preset: Option<&str>,
     weights: Option<Numbers<'_>>,
-    choices: Choices<'_>,
+    options: &str,
+    start: Beginning<'_>,
     model: Option<&Bound<'_, MixtureModel>>,
     batches: u64,
 ) -> PyResult<(MixtureModel, u64, f64)> {
     let samples = x.samples(&shape, preset, weights.as_ref())?;
-    let options = choices.options(preset, &shape)?;
+    let options = fit_options(options, &start, preset, &shape)?;
     let so_far = model.map(|model| OnlineFit::resume(model.get().model.clone(), batches));
     let online = detached(py, || match so_far {
         None => OnlineFit::begin(&samples, &options),
