@@ -14,6 +14,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from . import _matmix
+from ._asking import Asked
+from ._blocks import Blocks
 from ._sklearn import HAVE_SKLEARN, BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from ._validation import Samples, check_fitted, check_samples
 
@@ -73,16 +76,33 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     """An estimator around a native model, `model_`."""
 
     _preset: ClassVar[str | None] = None
-    _matrices_only: ClassVar[bool] = False
-    _flattens: ClassVar[bool] = False
     sample_shape: Any
+
+    @property
+    def _takes_vectors(self) -> bool:
+        return self._preset is None or _matmix.PRESETS[self._preset].takes_vectors
+
+    @property
+    def _flattens(self) -> bool:
+        return self._preset is not None and _matmix.PRESETS[self._preset].flattens
 
     def _check(self, X: Any) -> Samples:
         check_fitted(self)
         return check_samples(self, X, reset=False)
 
-    def _ask(self, method: str, samples: Samples, **options: Any) -> Any:
-        return getattr(self.model_, method)(samples.array, samples.shape, self._preset, **options)
+    def _ask(
+        self, samples: Samples, *questions: str, each: tuple[int, ...], dtype: Any = None, total: bool = False
+    ) -> Any:
+        """What the model answers about every sample, shape (N, *each); lazy for samples that Dask has."""
+        question = self.model_.question(questions)
+        dtype = samples.precision if dtype is None else np.dtype(dtype)
+        scale = samples.array.scale if isinstance(samples.array, Blocks) else 1.0
+        asked = Asked(question, samples.shape, self._preset, scale, each, dtype, total)
+        return samples.array.ask(asked) if isinstance(samples.array, Blocks) else asked.about(samples.array)
+
+    def _rows_of(self, samples: Samples) -> tuple[int, ...]:
+        """The axes of a result that stand for the parts of a sample which are samples to the model; mostly none."""
+        return ()
 
     @property
     def rank_(self) -> tuple[int, ...]:
@@ -100,7 +120,7 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
-        tags.input_tags.two_d_array = not self._matrices_only or self.sample_shape is not None
+        tags.input_tags.two_d_array = self._takes_vectors or self.sample_shape is not None
         if tags.transformer_tags is not None:
             tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 
 from . import _matmix
+from ._asking import Asked
 from ._elements import NATIVE, check_array, element_type
 
 BLOCK_BYTES = 32 << 20
@@ -97,6 +98,10 @@ class Blocks:
 
     def run(self, task: bytes, common: Pass, abandoned: Callable[[], bool]) -> bytes:
         """Runs a pass over all blocks, unless nobody waits for it any longer."""
+        raise NotImplementedError
+
+    def ask(self, asked: Asked) -> Any:
+        """What a model answers about every sample, as one array."""
         raise NotImplementedError
 
     def map(self, function: Callable[[Any], Any]) -> Any:
@@ -230,6 +235,10 @@ class Parts(Blocks):
             ]
         )
 
+    def ask(self, asked: Asked) -> np.ndarray:
+        """What a model answers about every sample, as one array in memory."""
+        return np.concatenate([asked.about(samples, block.first) for block, samples in self.read()])
+
     def map(self, function: Callable[[Any], Any]) -> np.ndarray:
         """The results of a function of a block, one entry per sample, as one array."""
         return np.concatenate([function(samples) for _, samples in self.read()])
@@ -288,13 +297,13 @@ def blockwise(method: Method) -> Method:
         blocks = as_blocks(X)
         if blocks is None:
             return method(self, X, *args, **options)
-        return blocks.map(Question(self, method.__name__, args, options))
+        return blocks.map(Call(self, method.__name__, args, options))
 
     return cast(Method, asked)
 
 
 @dataclass(frozen=True)
-class Question:
+class Call:
     """A method of a fitted estimator, to be asked about one block after the other, maybe on another machine."""
 
     estimator: Any

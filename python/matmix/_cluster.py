@@ -7,6 +7,7 @@ import os
 import warnings
 from typing import Any
 
+from . import _matmix
 from ._base import History
 from ._blocks import Parts
 from ._sklearn import ConvergenceWarning
@@ -18,7 +19,6 @@ class _PCA(LowRank):
     """What the program calls pca."""
 
     _preset = "pca"
-    _flattens = True
 
 
 def fit(request: dict[str, Any]) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def fit(request: dict[str, Any]) -> dict[str, Any]:
     array = Parts(data.split(",") if "," in data else data).to_dask()
     samples = DaskBlocks(array, scale=request["scale"])
     components = request["n_components"]
-    preset = request["model"] or _default(array.ndim - 1, components)
+    preset = request["model"] or _matmix.default_preset(array.ndim - 1, components)
     cls: Any = {**BY_PRESET, "pca": _PCA}[preset]
     accepted = cls._get_param_names()
     rank = request["rank"]
@@ -52,13 +52,6 @@ def fit(request: dict[str, Any]) -> dict[str, Any]:
     options = {**request["describe"], "shape": shape}
     estimator.model_.save(request["output"], preset, json.dumps(options), history.to_json())
     return {"model": preset, "n_samples": len(samples), "shape": shape, "seconds": seconds}
-
-
-def _default(order: int, components: int) -> str:
-    """The probabilistic model of an order, as the program chooses it."""
-    if order == 1:
-        return "ppca" if components == 1 else "mixppca"
-    return "psopca" if order == 2 and components == 1 else "mixb2dppca"
 
 
 def main(arguments: list[str]) -> int:

@@ -10,6 +10,7 @@ import dataclasses
 import math
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import dask
@@ -17,7 +18,8 @@ import dask.array
 import numpy as np
 
 from . import _matmix
-from ._blocks import Blocks, Pass, Question
+from ._asking import Asked
+from ._blocks import Blocks, Call, Pass
 from ._elements import check_array, element_type
 
 RETRIES = 3
@@ -101,21 +103,28 @@ class DaskBlocks(Blocks):
             sums = [merge(sums[start:end]) for start, end in level]
         return dask.delayed(_count, pure=False)(sums[0], light, skipped) if skipped else sums[0]
 
+    def ask(self, asked: Asked) -> Any:
+        """What a model answers about every sample, as a lazy Dask array."""
+        return self._mapped(_answer_block, asked, asked.nothing(), dtype=self.dtype.name)
+
     def map(self, function: Callable[[Any], Any]) -> Any:
         """The results of a function of a block as a lazy Dask array."""
-        if isinstance(function, Question):
+        if isinstance(function, Call):
             function = dataclasses.replace(function, estimator=_portable(function.estimator))
         # One sample of nothing tells what comes out, and whether the samples fit the model at all.
         like = np.asarray(function(np.zeros((1, *self.shape[1:]), self.array.dtype)))
+        return self._mapped(_call_block, function, like[:0])
+
+    def _mapped(self, over: Callable[..., Any], question: Any, nothing: np.ndarray, **options: Any) -> Any:
+        """One result per sample; `nothing` is that of a block without any."""
         return self.array.map_blocks(
-            _ask_block,
-            dask.delayed(function, pure=False, traverse=False),
-            like[:0],
-            dtype=like.dtype,
+            partial(over, nothing=nothing, **options),
+            dask.delayed(question, pure=False, traverse=False),
+            dtype=nothing.dtype,
             drop_axis=list(range(1, len(self.shape))),
-            new_axis=list(range(1, like.ndim)),
-            chunks=(self.array.chunks[0], *((side,) for side in like.shape[1:])),
-            meta=like[:0],
+            new_axis=list(range(1, nothing.ndim)),
+            chunks=(self.array.chunks[0], *((side,) for side in nothing.shape[1:])),
+            meta=nothing,
         )
 
 
@@ -123,11 +132,7 @@ def _run_block(
     task: bytes, block: Any, common: Pass, weights: Any, shape: tuple[int, ...], dtype: str, first: int
 ) -> bytes:
     """On a worker: the sums of one block."""
-    samples = check_array(block)
-    if samples.shape != shape:
-        raise ValueError(f"the block from sample {first} on has shape {samples.shape}, but the Dask array says {shape}")
-    if samples.dtype != dtype:
-        samples = samples.astype(dtype)
+    samples = _checked(block, shape, dtype, first)
     if weights is not None:
         # What comes from the network need not be aligned.
         weights = np.require(weights, np.float64, ["C", "A"])
@@ -142,8 +147,26 @@ def _count(sums: bytes, common: Pass, skipped: int) -> bytes:
     return common.counted(sums, skipped)
 
 
-def _ask_block(block: Any, function: Callable[[Any], Any], nothing: np.ndarray) -> Any:
+def _answer_block(block: Any, asked: Asked, nothing: np.ndarray, dtype: str, block_info: Any = None) -> np.ndarray:
+    """On a worker: the answers about one block."""
+    place = block_info[0]["array-location"]
+    shape = tuple(stop - start for start, stop in place)
+    if not shape[0]:
+        return nothing
+    first = place[0][0]
+    return asked.about(_checked(block, shape, dtype, first), first, _threads_here())
+
+
+def _call_block(block: Any, function: Callable[[Any], Any], nothing: np.ndarray) -> Any:
     return function(block) if len(block) else nothing
+
+
+def _checked(block: Any, shape: tuple[int, ...], dtype: str, first: int) -> np.ndarray:
+    """A block as the native part takes it, if it is what the Dask array says it is."""
+    samples = check_array(block)
+    if samples.shape != shape:
+        raise ValueError(f"the block from sample {first} on has shape {samples.shape}, but the Dask array says {shape}")
+    return samples.astype(dtype, copy=False)
 
 
 def _threads_here() -> int | None:

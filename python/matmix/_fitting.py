@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 from typing import Any
@@ -13,6 +14,7 @@ from ._base import History, ModelEstimator
 from ._progress import ProgressLine
 from ._sklearn import ConvergenceWarning, NotFittedError
 from ._validation import (
+    check_choice,
     check_flag,
     check_integer,
     check_number,
@@ -36,12 +38,15 @@ class MixtureFitting(ModelEstimator):
     n_init: int
     max_iter: int
     tol: float
+    stop: str
     accelerate: bool
     algorithm: str
     random_state: Any
     warm_start: bool
     verbose: int
     n_threads: int | None
+    precision: str
+    noise_floor: float
     callback: Any
     checkpoint: Any
     checkpoint_every: int
@@ -64,16 +69,17 @@ class MixtureFitting(ModelEstimator):
         """
         samples = check_samples(self, X, reset=True)
         weights = check_weights(sample_weight, samples.n)
-        choices = self._choices()
+        options = self._options()
         if self.callback is not None and not callable(self.callback):
             raise TypeError(f"option `callback` is {self.callback!r}; it must be callable or None")
         with ProgressLine(self.verbose) as line:
             model, history, interrupted = _matmix.fit_mixture(
-                samples.held(self._preset, weights, choices["threads"]),
+                samples.held(self._preset, weights, options["threads"]),
                 samples.shape,
                 preset=self._preset,
                 weights=weights,
-                choices=choices,
+                options=json.dumps(options),
+                start=self._start(),
                 callback=line.before(self.callback),
             )
         self.n_batches_ = 1
@@ -133,8 +139,8 @@ class MixtureFitting(ModelEstimator):
         begun = hasattr(self, "model_")
         samples = check_samples(self, X, reset=not begun)
         weights = check_weights(sample_weight, samples.n)
-        choices = {**self._choices(), "checkpoint": None}
-        if begun and len(self.weights_) != choices["components"]:
+        options = {**self._options(), "checkpoint": None}
+        if begun and len(self.weights_) != options["components"]:
             raise ValueError(
                 f"the model so far has {len(self.weights_)} components, but n_components={self.n_components}; "
                 "a fit in batches cannot change them"
@@ -147,7 +153,8 @@ class MixtureFitting(ModelEstimator):
                 samples.shape,
                 preset=self._preset,
                 weights=part,
-                choices=choices,
+                options=json.dumps(options),
+                start=self._start(),
                 model=getattr(self, "model_", None),
                 batches=getattr(self, "n_batches_", 1),
             )
@@ -156,54 +163,57 @@ class MixtureFitting(ModelEstimator):
             self.n_batches_ = batches
         return self
 
-    def _choices(self) -> dict[str, Any]:
-        """The options of a fit, checked as far as their types go."""
-        start, start_model = self._start()
-        checkpoint = None if self.checkpoint is None else os.fspath(self.checkpoint)
+    def _options(self) -> dict[str, Any]:
+        """The options of a fit in the words of the library, checked as far as their types go."""
+        checkpoint = None
+        if self.checkpoint is not None:
+            every = check_integer("checkpoint_every", self.checkpoint_every, 1)
+            checkpoint = {"path": os.fspath(self.checkpoint), "every": every, "resume": True}
         return {
             "components": check_integer("n_components", self.n_components, 1),
             "rank": check_rank(self.rank),
-            "algorithm": str(self.algorithm),
-            "start": start,
-            "start_model": start_model,
+            "algorithm": check_choice("algorithm", self.algorithm),
             # Restarts from one and the same model would be one and the same fit.
-            "n_init": check_integer("n_init", self.n_init, 1) if start_model is None else 1,
+            "n_init": check_integer("n_init", self.n_init, 1) if isinstance(self._start(), str) else 1,
             "max_iter": check_integer("max_iter", self.max_iter, 0),
             "tol": check_number("tol", self.tol),
+            "stop": check_choice("stop", self.stop),
             "accelerate": check_flag("accelerate", self.accelerate),
             "seed": check_seed(self.random_state),
             "threads": None if self.n_threads is None else check_integer("n_threads", self.n_threads, 1),
+            "precision": check_choice("precision", self.precision),
+            "noise_floor": check_number("noise_floor", self.noise_floor),
             "checkpoint": checkpoint,
-            "checkpoint_every": check_integer("checkpoint_every", self.checkpoint_every, 1),
         }
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
         """Fits the mixture and returns the most probable component of every sample, shape (N,)."""
         return self.fit(X, y, sample_weight).predict(X)
 
-    def _start(self) -> tuple[str, Any]:
+    def _start(self) -> Any:
+        """The name of a start, or the model to begin with."""
         if self.warm_start and hasattr(self, "model_"):
-            return "kmeans", self.model_
+            return self.model_
         init = self.init_params
         if isinstance(init, _matmix.MixtureModel):
-            return "kmeans", init
+            return init
         if isinstance(init, MixtureFitting):
             if not hasattr(init, "model_"):
                 raise NotFittedError(
                     "init_params is a mixture that is not fitted; cloning an estimator forgets the fit of those it "
                     "holds: give init_params=mixture.model_ or the model's file instead"
                 )
-            return "kmeans", init.model_
+            return init.model_
         if isinstance(init, os.PathLike) or (isinstance(init, str) and os.path.exists(init)):
             model = _matmix.load_model(os.fspath(init))[0]
             if not isinstance(model, _matmix.MixtureModel):
                 raise ValueError(f"{os.fspath(init)} holds no mixture to begin with")
-            return "kmeans", model
+            return model
         if not isinstance(init, str):
             raise TypeError(
                 f"option `init_params` is {init!r}; it must be 'kmeans', 'random', a fitted mixture or a model file"
             )
-        return init, None
+        return init
 
     def _adopt(self, model: _matmix.MixtureModel, history: History) -> None:
         self.model_ = model

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from . import _matmix
 from ._blocks import Blocks, Parts, as_blocks
 from ._elements import check_array
 from ._sklearn import NotFittedError, check_feature_names
@@ -54,7 +55,12 @@ class Samples(NamedTuple):
 
     def typed(self, out: np.ndarray) -> np.ndarray:
         """A result in the precision of the input."""
-        return out.astype(np.float32) if self.array.dtype == np.float32 else out
+        return out.astype(self.precision, copy=False)
+
+    @property
+    def precision(self) -> np.dtype:
+        """The type of results: single for single, double for everything else."""
+        return np.dtype(np.float32 if self.array.dtype == np.float32 else np.float64)
 
 
 def check_samples(estimator: Any, X: Any, *, reset: bool, owner: Any = None) -> Samples:
@@ -148,7 +154,17 @@ def check_number(name: str, value: Any) -> float:
     """A real number; its range is the library's business."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
         raise TypeError(f"option `{name}` is {value!r}; it must be a number")
+    if not math.isfinite(value):
+        raise ValueError(f"option `{name}` is {value}; it must be finite")
     return float(value)
+
+
+def check_choice(name: str, value: Any) -> str:
+    """One of the names that the library knows for an option."""
+    known = _matmix.CHOICES[name]
+    if value not in known:
+        raise ValueError(f"option `{name}` is {value!r}; it must be one of {', '.join(map(repr, known))}")
+    return str(value)
 
 
 def check_flag(name: str, value: Any) -> bool:

@@ -10,7 +10,6 @@ import numpy as np
 
 from . import _matmix
 from ._base import History, ModelEstimator
-from ._blocks import blockwise
 from ._elements import check_array
 from ._sklearn import ConvergenceWarning
 from ._validation import (
@@ -147,11 +146,10 @@ class LowRank(ModelEstimator):
         self.n_iter_ = len(history.reconstruction_error)
         self.reconstruction_error_ = history.reconstruction_error[-1] if self.n_iter_ else float("nan")
 
-    @blockwise
     def transform(self, X: Any) -> np.ndarray:
         """The core of every sample, shape (N, r_1, ..., r_D), or (N, r_1·…·r_D) for 2-D input."""
         samples = self._check(X)
-        return samples.like(self._ask("transform", samples))
+        return self._ask(samples, "core", each=(self._n_features_out,) if samples.flat else self.rank_)
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """The samples that cores stand for.
@@ -175,19 +173,17 @@ class LowRank(ModelEstimator):
         out = self.model_.inverse_transform(np.ascontiguousarray(cores, np.float64).ravel())
         return Samples(cores, tuple(out.shape[1:]), cores.ndim == 2).like(out)
 
-    @blockwise
     def reconstruct(self, X: Any) -> np.ndarray:
         """Every sample rebuilt from its core, in the shape of X."""
         samples = self._check(X)
-        return samples.typed(self._ask("reconstruct", samples).reshape(samples.array.shape))
+        return self._ask(samples, "rebuilt", each=tuple(samples.array.shape[1:]))
 
     def reconstruction_error(self, X: Any) -> float:
         """The paper's e = sqrt(Σ‖X − X̂‖²/N)."""
         return float(np.sqrt(self._squared_errors(X).mean()))
 
-    @blockwise
     def _squared_errors(self, X: Any) -> np.ndarray:
-        return self._ask("squared_errors", self._check(X))
+        return self._ask(self._check(X), "squared_error", each=(), dtype=np.float64)
 
     def _facts(self) -> Iterable[tuple[str, str]]:
         yield "samples", " × ".join(map(str, self.sample_shape_ or self.model_.shape))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -9,11 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _matmix
-from ._blocks import as_blocks, blockwise, in_memory
+from ._blocks import in_memory
 from ._elements import check_array
 from ._fitting import FitInterruptedWarning, MixtureFitting
 from ._sklearn import DensityMixin
-from ._validation import Samples, check_fitted, check_integer, check_seed
+from ._validation import Samples, check_choice, check_fitted, check_integer, check_seed
+
+REBUILT_BY = {"most_probable": "rebuilt", "weighted": "denoised"}
+"""The rules of reconstruction, and the question that each of them is."""
 
 __all__ = ["FitInterruptedWarning", "Mixture", "Posterior"]
 
@@ -56,7 +60,9 @@ class Mixture(DensityMixin, MixtureFitting):
     max_iter : int, default=100
         The largest number of iterations, each a cycle over all modes.
     tol : float, default=1e-6
-        The relative change of the mean log-likelihood that ends the fit; 0 runs all iterations.
+        How small a change ends the fit; 0 runs all iterations.
+    stop : {"likelihood", "error"}, default="likelihood"
+        The change of what: relative, of the mean log-likelihood, or the paper's, of the reconstruction error.
     accelerate : bool, default=True
         Whether the exact algorithm may guess, once it has become slow, where its iterations are heading; a guess is
         only kept if the likelihood does not fall.
@@ -71,6 +77,11 @@ class Mixture(DensityMixin, MixtureFitting):
         1 shows a progress line (with tqdm where it is installed).
     n_threads : int, optional
         How many threads fit; all cores by default.
+    precision : {"auto", "single", "double"}, default="auto"
+        What samples are contracted in; parameters and sums are always double. "auto" is double for f64 data, and for
+        u8 and f32 single unless the noise of the model is so small that rounding would show.
+    noise_floor : float, default=1e-6
+        The smallest noise variance of a component, relative to the mean variance of the data per element.
     callback : callable, optional
         Called with a `Progress` after the start and after each iteration, on the thread that called `fit`; a true
         value or `StopIteration` ends the fit and keeps the model.
@@ -137,12 +148,15 @@ class Mixture(DensityMixin, MixtureFitting):
         n_init: int = 1,
         max_iter: int = 100,
         tol: float = 1e-6,
+        stop: str = "likelihood",
         accelerate: bool = True,
         algorithm: str = "exact",
         random_state: Any = None,
         warm_start: bool = False,
         verbose: int = 0,
         n_threads: int | None = None,
+        precision: str = "auto",
+        noise_floor: float = 1e-6,
         callback: Callable[[_matmix.Progress], Any] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int = 10,
@@ -154,31 +168,31 @@ class Mixture(DensityMixin, MixtureFitting):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.stop = stop
         self.accelerate = accelerate
         self.algorithm = algorithm
         self.random_state = random_state
         self.warm_start = warm_start
         self.verbose = verbose
         self.n_threads = n_threads
+        self.precision = precision
+        self.noise_floor = noise_floor
         self.callback = callback
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
 
     # -- questions about samples -----------------------------------------------------------------------------------
 
-    @blockwise
     def predict(self, X: Any) -> np.ndarray:
         """The most probable component of every sample, shape (N,)."""
         samples = self._check(X)
-        return self._per_sample(self._ask("assign", samples), samples)
+        return self._ask(samples, "component", each=self._rows_of(samples), dtype=np.int64)
 
-    @blockwise
     def predict_proba(self, X: Any) -> np.ndarray:
         """The responsibilities γ: how probable each component is for each sample, shape (N, K)."""
         samples = self._check(X)
-        return samples.typed(self._per_sample(self._ask("responsibilities", samples), samples))
+        return self._ask(samples, "responsibilities", each=(*self._rows_of(samples), len(self.weights_)))
 
-    @blockwise
     def transform(self, X: Any) -> np.ndarray:
         """The cores of every sample under all components, side by side: the paper's representation of a sample.
 
@@ -188,7 +202,7 @@ class Mixture(DensityMixin, MixtureFitting):
             `posterior` has the same numbers in the shape of the cores, `cores` those of the most probable component.
         """
         samples = self._check(X)
-        return samples.typed(self._ask("transform", samples).reshape(samples.n, -1))
+        return self._ask(samples, "all_cores", each=(math.prod(self._cores_of(samples)),))
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """The samples that the cores of all components stand for.
@@ -222,15 +236,12 @@ class Mixture(DensityMixin, MixtureFitting):
         cores : ndarray of shape (N, r_1, ..., r_D), or (N, r_1·…·r_D) for 2-D input
         components : ndarray of shape (N,)
         """
-        if as_blocks(X) is not None:
-            return self._best_cores(X), self.predict(X)
         samples = self._check(X)
-        cores, components = self._ask("cores", samples)
-        return samples.like(self._per_sample(cores, samples)), self._per_sample(components, samples)
-
-    @blockwise
-    def _best_cores(self, X: Any) -> np.ndarray:
-        return self.cores(X)[0]
+        rows, size = self._rows_of(samples), math.prod(self.rank_)
+        both = self._ask(samples, "core", "component", each=(*rows, size + 1), dtype=np.float64)
+        shape = (math.prod(rows) * size,) if samples.flat else (*rows, *self.rank_)
+        cores = both[..., :-1].astype(samples.precision).reshape(samples.n, *shape)
+        return cores, both[..., -1].astype(np.int64)
 
     def rebuild(self, cores: Any, components: Any = None) -> np.ndarray:
         """The samples that cores of known components stand for, ``L B Rᵀ + M``: the way back from `cores`.
@@ -266,7 +277,6 @@ class Mixture(DensityMixin, MixtureFitting):
         out = self.model_.rebuild(np.ascontiguousarray(cores, np.float64).ravel(), components)
         return Samples(cores, tuple(out.shape[1:]), cores.ndim == 2).like(out)
 
-    @blockwise
     def reconstruct(self, X: Any, *, rule: str = "most_probable") -> np.ndarray:
         """Every sample rebuilt from its core, in the shape of X.
 
@@ -276,9 +286,9 @@ class Mixture(DensityMixin, MixtureFitting):
         rule : {"most_probable", "weighted"}, default="most_probable"
             From the most probable component (the paper's rule), or from all of them weighted by the responsibilities.
         """
+        question = REBUILT_BY[check_choice("rule", rule)]
         samples = self._check(X)
-        out = self._ask("reconstruct", samples, rule=str(rule))
-        return samples.typed(out.reshape(samples.array.shape))
+        return self._ask(samples, question, each=tuple(samples.array.shape[1:]))
 
     def denoise(self, X: Any) -> np.ndarray:
         """Every sample without its noise, in the shape of X: the posterior mean of the noiseless sample."""
@@ -288,17 +298,12 @@ class Mixture(DensityMixin, MixtureFitting):
         """The paper's e = sqrt(Σ‖X − X̂‖²/N)."""
         return float(np.sqrt(self._squared_errors(X).mean()))
 
-    @blockwise
     def _squared_errors(self, X: Any) -> np.ndarray:
-        samples = self._check(X)
-        return self._ask("squared_errors", samples).reshape(samples.n, -1).sum(axis=1)
+        return self._ask(self._check(X), "squared_error", each=(), dtype=np.float64, total=True)
 
-    @blockwise
     def score_samples(self, X: Any) -> np.ndarray:
         """ln p(X_n) of every sample, shape (N,)."""
-        samples = self._check(X)
-        scores = self._per_sample(self._ask("score_samples", samples), samples)
-        return scores if scores.ndim == 1 else scores.sum(axis=1)
+        return self._ask(self._check(X), "log_likelihood", each=(), dtype=np.float64, total=True)
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean log-likelihood per sample."""
@@ -312,14 +317,9 @@ class Mixture(DensityMixin, MixtureFitting):
         Posterior
             `mean` of shape (N, K, r_1, ..., r_D) and `variance` of shape (K, r_1, ..., r_D).
         """
-        mean = self._posterior_mean(X)
-        return Posterior(mean, self.model_.posterior_variance().astype(mean.dtype))
-
-    @blockwise
-    def _posterior_mean(self, X: Any) -> np.ndarray:
         samples = self._check(X)
-        out = self._ask("transform", samples).reshape(-1, len(self.weights_), *self.rank_)
-        return samples.typed(self._per_sample(out, samples))
+        mean = self._ask(samples, "all_cores", each=self._cores_of(samples))
+        return Posterior(mean, samples.typed(self.model_.posterior_variance()))
 
     def bic(self, X: Any) -> float:
         """The Bayesian information criterion; smaller is better."""
@@ -335,20 +335,8 @@ class Mixture(DensityMixin, MixtureFitting):
 
     def _criteria(self, X: Any) -> tuple[float, float, float, float]:
         """Log-likelihood, BIC, AIC and ICL."""
-        if as_blocks(X) is None:
-            return self._ask("evaluate", self._check(X))
-        log_likelihood, entropy = float(self.score_samples(X).sum()), float(self._entropies(X).sum())
-        # A mixture over rows counts rows.
-        n = len(X) * int(np.prod(self.sample_shape_) // np.prod(self.model_.shape))
-        bic = -2 * log_likelihood + self.n_parameters_ * float(np.log(n))
-        aic = -2 * log_likelihood + 2 * self.n_parameters_
-        return log_likelihood, bic, aic, bic + 2 * entropy
-
-    @blockwise
-    def _entropies(self, X: Any) -> np.ndarray:
-        """The entropy of the responsibilities of every sample."""
-        gamma = self._ask("responsibilities", self._check(X)).reshape(len(X), -1)
-        return -(gamma * np.log(np.where(gamma > 0, gamma, 1.0))).sum(axis=1)
+        samples = self._check(X)
+        return self.model_.evaluate(samples.held(self._preset, None, None), samples.shape, self._preset)
 
     # -- questions about the model ---------------------------------------------------------------------------------
 
@@ -421,9 +409,10 @@ class Mixture(DensityMixin, MixtureFitting):
         if colours not in ("auto", "grey", "sequential", "diverging"):
             raise ValueError(f"option `colours` is {colours!r}; it must be 'auto', 'grey', 'sequential' or 'diverging'")
         labels = None if y is None else [str(label) for label in np.asarray(y).ravel()]
-        self._ask(
-            "report",
-            samples,
+        self.model_.report(
+            samples.array,
+            samples.shape,
+            self._preset,
             path=os.fspath(path),
             title=title,
             data=data,
@@ -452,9 +441,9 @@ class Mixture(DensityMixin, MixtureFitting):
     def _n_features_out(self) -> int:
         return len(self.weights_) * super()._n_features_out
 
-    def _per_sample(self, out: np.ndarray, samples: Samples) -> np.ndarray:
-        """Results per sample from results per sample of the model; other for a mixture over rows."""
-        return out
+    def _cores_of(self, samples: Samples) -> tuple[int, ...]:
+        """The shape of the cores of one sample under all components."""
+        return (*self._rows_of(samples), len(self.weights_), *self.rank_)
 
     def _facts(self) -> Iterable[tuple[str, str]]:
         yield "samples", " × ".join(map(str, self.sample_shape_ or self.model_.shape))

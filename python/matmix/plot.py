@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ._base import History
 from ._validation import check_fitted, check_integer
 
 COLOURS = (
@@ -113,8 +114,9 @@ def convergence(model: Any, *, ax: Any = None) -> Any:
     """
     from matplotlib.ticker import MaxNLocator
 
-    history = model if hasattr(model, "reconstruction_error") and hasattr(model, "stop") else None
-    if history is None:
+    if isinstance(model, History):
+        history = model
+    else:
         check_fitted(model)
         history = model.history_
     if ax is None:

@@ -31,7 +31,6 @@ class MixB2DPPCA(Mixture):
     """
 
     _preset = "mixb2dppca"
-    _matrices_only = True
 
 
 class MixPPCA(Mixture):
@@ -50,7 +49,6 @@ class MixPPCA(Mixture):
     """
 
     _preset = "mixppca"
-    _flattens = True
 
 
 class _One(Mixture):
@@ -67,12 +65,15 @@ class _One(Mixture):
         init_params: Any = "kmeans",
         max_iter: int = 100,
         tol: float = 1e-6,
+        stop: str = "likelihood",
         accelerate: bool = True,
         algorithm: str = "exact",
         random_state: Any = None,
         warm_start: bool = False,
         verbose: int = 0,
         n_threads: int | None = None,
+        precision: str = "auto",
+        noise_floor: float = 1e-6,
         callback: Callable[[Any], Any] | None = None,
         checkpoint: Any = None,
         checkpoint_every: int = 10,
@@ -82,12 +83,15 @@ class _One(Mixture):
         self.init_params = init_params
         self.max_iter = max_iter
         self.tol = tol
+        self.stop = stop
         self.accelerate = accelerate
         self.algorithm = algorithm
         self.random_state = random_state
         self.warm_start = warm_start
         self.verbose = verbose
         self.n_threads = n_threads
+        self.precision = precision
+        self.noise_floor = noise_floor
         self.callback = callback
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
@@ -108,7 +112,6 @@ class PPCA(_One):
     """
 
     _preset = "ppca"
-    _flattens = True
 
 
 class PSOPCA(_One):
@@ -126,7 +129,6 @@ class PSOPCA(_One):
     """
 
     _preset = "psopca"
-    _matrices_only = True
 
 
 class MP2DPCA(Mixture):
@@ -153,7 +155,6 @@ class MP2DPCA(Mixture):
     """
 
     _preset = "mp2dpca"
-    _matrices_only = True
 
     def _rows(self) -> int:
         check_fitted(self)
@@ -161,8 +162,8 @@ class MP2DPCA(Mixture):
             raise ValueError("the model file does not say how many rows a sample has; fit the model in Python")
         return int(self.sample_shape_[0])
 
-    def _per_sample(self, out: np.ndarray, samples: Samples) -> np.ndarray:
-        return out.reshape(samples.n, -1, *out.shape[1:])
+    def _rows_of(self, samples: Samples) -> tuple[int, ...]:
+        return samples.shape[:1]
 
     @property
     def _n_features_out(self) -> int:
@@ -209,7 +210,6 @@ class GLRAM(LowRank):
     """
 
     _preset = "glram"
-    _matrices_only = True
 
     def __init__(
         self,

@@ -153,22 +153,37 @@ pub(crate) fn run_task<'py>(
     first: usize,
     threads: Option<usize>,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let mut plain = x.samples(&shape, None, None)?.scaled(scale).map_err(to_python)?;
+    let task = || Task::from_bytes(task);
+    let sums = run_over(py, task, &x, &shape, preset, weights, scale, first, threads)?;
+    Ok(PyBytes::new(py, &sums.to_bytes()))
+}
+
+/// The same with a task, and sums, that need not travel.
+pub(crate) fn run_over(
+    py: Python<'_>,
+    task: impl FnOnce() -> matmix::Result<Task> + Send,
+    x: &Elements<'_>,
+    shape: &[usize],
+    preset: Option<&str>,
+    weights: Option<Numbers<'_>>,
+    scale: f64,
+    first: usize,
+    threads: Option<usize>,
+) -> PyResult<AnySums> {
+    let mut plain = x.samples(shape, None, None)?.scaled(scale).map_err(to_python)?;
     if let Some(weights) = weights {
         plain = plain.with_part_weights(weights.as_slice()?.to_vec()).map_err(to_python)?;
     }
     let samples = viewed(&plain, preset)?;
     let first = first * (samples.len() / plain.len());
-    let sums = detached(py, || {
-        let task = Task::from_bytes(task)?;
+    detached(py, || {
+        let task = task()?;
         let run = || task.run(&Cpu::best(), &samples, first);
         match threads {
             Some(_) => pool(threads)?.install(run),
             None => run(),
         }
-        .map(|sums| sums.to_bytes())
-    })?;
-    Ok(PyBytes::new(py, &sums))
+    })
 }
 
 /// Adds the sums of neighbouring parts, from left to right.

@@ -5,11 +5,13 @@
 //! scikit-learn is in Python.
 
 mod arrays;
+mod ask;
 mod data;
 mod elsewhere;
 mod errors;
 mod low_rank;
 mod mixture;
+mod names;
 mod pools;
 mod progress;
 mod recognize;
@@ -19,6 +21,8 @@ use pyo3::prelude::*;
 /// The native part of matmix.
 #[pymodule]
 mod _matmix {
+    #[pymodule_export]
+    use super::ask::Question;
     #[pymodule_export]
     use super::data::{digits, load_model, open};
     #[pymodule_export]
@@ -30,6 +34,8 @@ mod _matmix {
     #[pymodule_export]
     use super::mixture::{MixtureModel, fit_batch, fit_mixture};
     #[pymodule_export]
+    use super::names::{PublishedModel, default_preset};
+    #[pymodule_export]
     use super::progress::Progress;
     #[pymodule_export]
     use super::recognize::Recognizer;
@@ -39,6 +45,7 @@ mod _matmix {
     #[pymodule_init]
     fn init(m: &Bound<'_, PyModule>) -> PyResult<()> {
         super::pools::begin();
+        super::names::add(m)?;
         m.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -9,7 +9,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::arrays::{Elements, Held, Numbers, array, matrix, sides};
+use crate::arrays::{Held, Numbers, array, matrix, sides};
+use crate::ask::Question;
 use crate::data::file;
 use crate::errors::{detached, to_python};
 use crate::mixture::preset_rank;
@@ -83,18 +84,9 @@ impl LowRankModel {
         self.model.explained_variance_ratio().into_iter().map(|v| PyArray1::from_vec(py, v)).collect()
     }
 
-    /// The cores, shape (N, r_1, …).
-    #[pyo3(signature = (x, shape, preset=None))]
-    fn transform<'py>(
-        &self,
-        py: Python<'py>,
-        x: Elements<'_>,
-        shape: Vec<usize>,
-        preset: Option<&str>,
-    ) -> PyResult<Array<'py>> {
-        let samples = x.samples(&shape, preset, None)?;
-        let cores = detached(py, || self.model.transform(&samples))?;
-        array(py, cores, &sides(&[samples.len()], self.model.rank()))
+    /// Questions about samples, by their names.
+    fn question(&self, names: Vec<String>) -> PyResult<Question> {
+        Question::new(self.model.clone().into(), &names)
     }
 
     /// The samples that cores stand for, shape (N, p_1, …).
@@ -103,33 +95,6 @@ impl LowRankModel {
         let out = detached(py, || self.model.inverse_transform(cores))?;
         let n = out.len() / self.model.sample_len();
         array(py, out, &sides(&[n], self.model.shape()))
-    }
-
-    /// The samples rebuilt from their cores, shape (N, p_1, …).
-    #[pyo3(signature = (x, shape, preset=None))]
-    fn reconstruct<'py>(
-        &self,
-        py: Python<'py>,
-        x: Elements<'_>,
-        shape: Vec<usize>,
-        preset: Option<&str>,
-    ) -> PyResult<Array<'py>> {
-        let samples = x.samples(&shape, preset, None)?;
-        let out = detached(py, || self.model.reconstruct(&samples))?;
-        array(py, out, &sides(&[samples.len()], self.model.shape()))
-    }
-
-    /// ‖X_n − X̂_n‖², shape (N,).
-    #[pyo3(signature = (x, shape, preset=None))]
-    fn squared_errors<'py>(
-        &self,
-        py: Python<'py>,
-        x: Elements<'_>,
-        shape: Vec<usize>,
-        preset: Option<&str>,
-    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let samples = x.samples(&shape, preset, None)?;
-        Ok(PyArray1::from_vec(py, detached(py, || self.model.squared_errors(&samples))?))
     }
 
     /// Writes the model file.

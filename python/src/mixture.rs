@@ -6,16 +6,14 @@ use std::sync::Arc;
 use matmix::data::Labels;
 use matmix::report::content::{Axis, Colours};
 use matmix::report::{ReportOptions, write_report};
-use matmix::{
-    Checkpoint, Engine, FitOptions, Meter, Mixture, Model, ModelFile, OnlineFit, Preset, Reconstruction,
-    Start,
-};
+use matmix::{FitOptions, Meter, Mixture, Model, ModelFile, OnlineFit, Preset, Start};
 use numpy::{PyArray1, PyArray2, PyArrayDyn, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::arrays::{Elements, Held, Numbers, array, indices, matrix, places, sides};
+use crate::ask::Question;
 use crate::data::file;
 use crate::errors::{choice, detached, to_python};
 use crate::progress::fit_listening;
@@ -28,64 +26,46 @@ pub(crate) struct MixtureModel {
 
 type Array<'py> = Bound<'py, PyArrayDyn<f64>>;
 
-/// What can be chosen about a fit, as Python knows it.
+/// Where a fit begins: the name of a start, or a model.
 #[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-pub(crate) struct Choices<'py> {
-    components: usize,
-    rank: Vec<usize>,
-    algorithm: String,
-    start: String,
-    start_model: Option<Bound<'py, MixtureModel>>,
-    n_init: usize,
-    max_iter: usize,
-    tol: f64,
-    accelerate: bool,
-    seed: u64,
-    threads: Option<usize>,
-    checkpoint: Option<PathBuf>,
-    checkpoint_every: usize,
+pub(crate) enum Beginning<'py> {
+    Model(Bound<'py, MixtureModel>),
+    Name(String),
 }
 
-impl Choices<'_> {
-    fn options(self, preset: Option<&str>, shape: &[usize]) -> PyResult<FitOptions> {
-        let start = match self.start_model {
-            Some(model) => Start::Model(Box::new(model.get().model.clone())),
-            None => choice("init_params", &self.start)?,
-        };
-        let every = self.checkpoint_every;
-        Ok(FitOptions {
-            components: self.components,
-            rank: preset_rank(preset, shape, self.rank)?,
-            algorithm: choice("algorithm", &self.algorithm)?,
-            start,
-            n_init: self.n_init,
-            max_iter: self.max_iter,
-            tol: self.tol,
-            accelerate: self.accelerate,
-            seed: self.seed,
-            threads: self.threads,
-            checkpoint: self.checkpoint.map(|path| Checkpoint { path, every, resume: true }),
-            ..FitOptions::default()
-        })
-    }
+/// The options of a fit in the words of the library, as JSON.
+fn fit_options(
+    json: &str,
+    start: &Beginning<'_>,
+    preset: Option<&str>,
+    shape: &[usize],
+) -> PyResult<FitOptions> {
+    let wrong = |error| PyValueError::new_err(format!("the options of the fit cannot be used: {error}"));
+    let mut options: FitOptions = serde_json::from_str(json).map_err(wrong)?;
+    options.rank = preset_rank(preset, shape, options.rank)?;
+    options.start = match start {
+        Beginning::Model(model) => Start::Model(Box::new(model.get().model.clone())),
+        Beginning::Name(name) => choice("init_params", name)?,
+    };
+    Ok(options)
 }
 
 /// Fits a mixture: the model, its history as JSON and whether Ctrl-C ended it.
 #[pyfunction]
-#[pyo3(signature = (x, shape, *, preset, weights, choices, callback))]
+#[pyo3(signature = (x, shape, *, preset, weights, options, start, callback))]
 pub(crate) fn fit_mixture(
     py: Python<'_>,
     x: Held<'_>,
     shape: Vec<usize>,
     preset: Option<&str>,
     weights: Option<Numbers<'_>>,
-    choices: Choices<'_>,
+    options: &str,
+    start: Beginning<'_>,
     callback: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(MixtureModel, String, bool)> {
     let meter = Arc::new(Meter::new());
     let engine = x.engine(&shape, preset, weights.as_ref(), &meter)?;
-    let options = choices.options(preset, &shape)?;
+    let options = fit_options(options, &start, preset, &shape)?;
     let abandon = || {
         meter.stop();
         x.abandon(py)
@@ -97,19 +77,20 @@ pub(crate) fn fit_mixture(
 
 /// One batch of a fit in batches: the model, how many batches it has seen, and the batch's mean log-likelihood.
 #[pyfunction]
-#[pyo3(signature = (x, shape, *, preset, weights, choices, model, batches))]
+#[pyo3(signature = (x, shape, *, preset, weights, options, start, model, batches))]
 pub(crate) fn fit_batch(
     py: Python<'_>,
     x: Elements<'_>,
     shape: Vec<usize>,
     preset: Option<&str>,
     weights: Option<Numbers<'_>>,
-    choices: Choices<'_>,
+    options: &str,
+    start: Beginning<'_>,
     model: Option<&Bound<'_, MixtureModel>>,
     batches: u64,
 ) -> PyResult<(MixtureModel, u64, f64)> {
     let samples = x.samples(&shape, preset, weights.as_ref())?;
-    let options = choices.options(preset, &shape)?;
+    let options = fit_options(options, &start, preset, &shape)?;
     let so_far = model.map(|model| OnlineFit::resume(model.get().model.clone(), batches));
     let online = detached(py, || match so_far {
         None => OnlineFit::begin(&samples, &options),
@@ -123,23 +104,6 @@ pub(crate) fn preset_rank(preset: Option<&str>, shape: &[usize], rank: Vec<usize
     match preset {
         Some(name) => Ok(name.parse::<Preset>().map_err(to_python)?.rank(shape, &rank)),
         None => Ok(rank),
-    }
-}
-
-impl MixtureModel {
-    /// One number, or a fixed number of them, for every sample.
-    fn ask<'py>(
-        &self,
-        py: Python<'py>,
-        x: &Elements<'_>,
-        shape: &[usize],
-        preset: Option<&str>,
-        each: &[usize],
-        question: impl Fn(&Mixture, &dyn Engine) -> matmix::Result<Vec<f64>> + Send + Sync,
-    ) -> PyResult<Array<'py>> {
-        let samples = x.samples(shape, preset, None)?;
-        let out = detached(py, || question(&self.model, &samples))?;
-        array(py, out, &sides(&[samples.len()], each))
     }
 }
 
@@ -197,78 +161,9 @@ impl MixtureModel {
         self.model.n_parameters()
     }
 
-    /// ln p(X_n|k), shape (N, K).
-    #[pyo3(signature = (x, shape, preset=None))]
-    fn log_densities<'py>(
-        &self,
-        py: Python<'py>,
-        x: Elements<'_>,
-        shape: Vec<usize>,
-        preset: Option<&str>,
-    ) -> PyResult<Array<'py>> {
-        self.ask(py, &x, &shape, preset, &[self.model.n_components()], Mixture::log_densities)
-    }
-
-    /// γ, shape (N, K).
-    #[pyo3(signature = (x, shape, preset=None))]
-    fn responsibilities<'py>(
-        &self,
-        py: Python<'py>,
-        x: Elements<'_>,
-        shape: Vec<usize>,
-        preset: Option<&str>,
-    ) -> PyResult<Array<'py>> {
-        self.ask(py, &x, &shape, preset, &[self.model.n_components()], Mixture::responsibilities)
-    }
-
-    /// The most probable components, shape (N,).
-    #[pyo3(signature = (x, shape, preset=None))]
-    fn assign<'py>(
-        &self,
-        py: Python<'py>,
-        x: Elements<'_>,
-        shape: Vec<usize>,
-        preset: Option<&str>,
-    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
-        let samples = x.samples(&shape, preset, None)?;
-        Ok(indices(py, detached(py, || self.model.assign(&samples))?))
-    }
-
-    /// ln p(X_n), shape (N,).
-    #[pyo3(signature = (x, shape, preset=None))]
-    fn score_samples<'py>(
-        &self,
-        py: Python<'py>,
-        x: Elements<'_>,
-        shape: Vec<usize>,
-        preset: Option<&str>,
-    ) -> PyResult<Array<'py>> {
-        self.ask(py, &x, &shape, preset, &[], Mixture::score_samples)
-    }
-
-    /// ‖X_n − X̂_n‖², shape (N,).
-    #[pyo3(signature = (x, shape, preset=None))]
-    fn squared_errors<'py>(
-        &self,
-        py: Python<'py>,
-        x: Elements<'_>,
-        shape: Vec<usize>,
-        preset: Option<&str>,
-    ) -> PyResult<Array<'py>> {
-        self.ask(py, &x, &shape, preset, &[], Mixture::squared_errors)
-    }
-
-    /// The cores of all components side by side, shape (N, K·ρ).
-    #[pyo3(signature = (x, shape, preset=None))]
-    fn transform<'py>(
-        &self,
-        py: Python<'py>,
-        x: Elements<'_>,
-        shape: Vec<usize>,
-        preset: Option<&str>,
-    ) -> PyResult<Array<'py>> {
-        let each = [self.model.n_components() * self.model.core_len()];
-        self.ask(py, &x, &shape, preset, &each, Mixture::transform)
+    /// Questions about samples, by their names.
+    fn question(&self, names: Vec<String>) -> PyResult<Question> {
+        Question::new(self.model.clone().into(), &names)
     }
 
     /// The samples that cores of all components (N, K·ρ) stand for, shape (N, p_1, …).
@@ -277,20 +172,6 @@ impl MixtureModel {
         let out = detached(py, || self.model.inverse_transform(cores))?;
         let n = out.len() / self.model.sample_len();
         array(py, out, &sides(&[n], self.model.shape()))
-    }
-
-    /// The cores of the most probable components, shape (N, r_1, …), and these components.
-    #[pyo3(signature = (x, shape, preset=None))]
-    fn cores<'py>(
-        &self,
-        py: Python<'py>,
-        x: Elements<'_>,
-        shape: Vec<usize>,
-        preset: Option<&str>,
-    ) -> PyResult<(Array<'py>, Bound<'py, PyArray1<i64>>)> {
-        let samples = x.samples(&shape, preset, None)?;
-        let (cores, best) = detached(py, || self.model.cores(&samples))?;
-        Ok((array(py, cores, &sides(&[samples.len()], self.model.rank()))?, indices(py, best)))
     }
 
     /// The samples that cores (N, ρ) of these components stand for, shape (N, p_1, …).
@@ -305,20 +186,6 @@ impl MixtureModel {
         array(py, out, &sides(&[components.len()], self.model.shape()))
     }
 
-    /// The samples rebuilt, shape (N, p_1, …): by the most probable component, or by all of them.
-    #[pyo3(signature = (x, shape, preset=None, *, rule))]
-    fn reconstruct<'py>(
-        &self,
-        py: Python<'py>,
-        x: Elements<'_>,
-        shape: Vec<usize>,
-        preset: Option<&str>,
-        rule: &str,
-    ) -> PyResult<Array<'py>> {
-        let rule: Reconstruction = choice("rule", rule)?;
-        self.ask(py, &x, &shape, preset, self.model.shape(), |m, s| m.reconstruct(s, rule))
-    }
-
     /// The posterior variance of the cores, shape (K, r_1, …).
     fn posterior_variance<'py>(&self, py: Python<'py>) -> PyResult<Array<'py>> {
         let shape = sides(&[self.model.n_components()], self.model.rank());
@@ -330,12 +197,12 @@ impl MixtureModel {
     fn evaluate(
         &self,
         py: Python<'_>,
-        x: Elements<'_>,
+        x: Held<'_>,
         shape: Vec<usize>,
         preset: Option<&str>,
     ) -> PyResult<(f64, f64, f64, f64)> {
-        let samples = x.samples(&shape, preset, None)?;
-        let c = detached(py, || self.model.evaluate(&samples))?;
+        let engine = x.engine(&shape, preset, None, &Arc::new(Meter::new()))?;
+        let c = x.fitted(detached(py, || self.model.evaluate(&*engine)))?;
         Ok((c.log_likelihood, c.bic, c.aic, c.icl))
     }
 

@@ -73,9 +73,14 @@ def test_data(estimator, data, error, words):
         ({"n_init": 0}, ValueError, "n_init"),
         ({"max_iter": -1}, ValueError, "max_iter"),
         ({"tol": -1.0}, ValueError, "option `tol` is -1"),
-        ({"tol": float("nan")}, ValueError, "option `tol` is NaN"),
+        ({"tol": float("nan")}, ValueError, "option `tol` is nan; it must be finite"),
         ({"tol": "small"}, TypeError, "tol"),
         ({"accelerate": "no"}, TypeError, "option `accelerate` is 'no'; it must be True or False"),
+        ({"stop": "never"}, ValueError, "option `stop` is 'never'; it must be one of 'likelihood', 'error'"),
+        ({"precision": "half"}, ValueError, "option `precision` is 'half'"),
+        ({"precision": None}, ValueError, "option `precision` is None"),
+        ({"noise_floor": 0}, ValueError, "option `noise_floor` is 0"),
+        ({"noise_floor": 1.0}, ValueError, "option `noise_floor` is 1"),
         ({"n_threads": 0}, ValueError, "n_threads"),
         # Just above what the library allows: should the check ever go missing, this must not take the machine down.
         ({"n_threads": 1025}, ValueError, "threads"),
@@ -241,12 +246,18 @@ def test_the_native_part_refuses_what_the_package_would_never_pass():
     model = matmix.Mixture().fit(X).model_
     for x in (X[:, ::2], np.asfortranarray(X), X.astype(int), "x", None):
         with pytest.raises((ValueError, TypeError)):
-            model.transform(x, (5, 4))
+            model.question(["core"]).answers(x, (5, 4))
     for shape in ((), (0,), (3, 3), (2**63, 2**63)):
         with pytest.raises((ValueError, OverflowError)):
-            model.transform(X, shape)
+            model.question(["core"]).answers(X, shape)
     with pytest.raises(ValueError, match="no model named"):
-        model.transform(X, (5, 4), "svd")
+        model.question(["core"]).answers(X, (5, 4), preset="svd")
+    with pytest.raises(ValueError, match="`taste` is no Question"):
+        model.question(["taste"])
+    with pytest.raises(ValueError, match="a model without noise has no answer to `component`"):
+        matmix.LowRank().fit(X).model_.question(["component"]).answers(X, (5, 4))
+    with pytest.raises(ValueError, match="not a readable task"):
+        _matmix.Question.from_bytes(b"")
     with pytest.raises(ValueError, match="not a readable model file"):
         _matmix.MixtureModel.from_bytes(b"")
     with pytest.raises(ValueError, match="not a mixture"):

@@ -184,6 +184,8 @@ def test_a_hole_in_a_later_part_is_named_by_its_number(digits):
     X[250, 3, 4] = np.nan
     with pytest.raises(ValueError, match=r"sample 250 holds NaN at position \[3, 4\]"):
         matmix.Mixture(**OPTIONS).fit(in_parts(X))
+    with pytest.raises(ValueError, match=r"sample 250 holds NaN at position \[3, 4\]"):
+        matmix.Mixture(**OPTIONS).fit(X[:250]).transform(in_parts(X))
 
 
 def test_a_reader_that_fails_is_heard(digits):

@@ -387,6 +387,29 @@ def test_questions_on_a_cluster(X, lazy, serial, cluster):
     np.testing.assert_array_equal(low.fit_transform(lazy).compute(), low.transform(X))
 
 
+def test_what_travels_is_the_question(lazy, serial, cluster):
+    """No estimator, and nothing that it holds, goes to the workers; what they find names samples of the whole set."""
+
+    class Untransportable:
+        def __reduce__(self):
+            raise AssertionError("was pickled")
+
+    model = clone(serial).set_params(random_state=1)
+    model.__dict__.update(serial.__dict__, callback=Untransportable(), extra=Untransportable())
+    components = model.predict(lazy)
+    cores, their_components = model.cores(lazy)
+    assert isinstance(cores, da.Array) and cores.chunks[0] == lazy.chunks[0]
+    wanted = serial.cores(lazy.compute())
+    np.testing.assert_array_equal(components.compute(), wanted[1])
+    np.testing.assert_array_equal(their_components.compute(), wanted[1])
+    np.testing.assert_array_equal(cores.compute(), wanted[0])
+    assert model.icl(lazy) == pytest.approx(serial.icl(lazy.compute()), rel=1e-12)
+    holed = (lazy / 255).compute()
+    holed[150, 2, 1] = np.nan
+    with pytest.raises(ValueError, match=r"sample 150 holds NaN at position \[2, 1\]"):
+        model.transform(da.from_array(holed, chunks=(STEP, -1, -1))).compute()
+
+
 def test_flat_samples_and_single_precision(X, serial):
     flat = da.from_array(X.reshape(len(X), -1).astype(np.float32), chunks=(STEP, 300))
     with dask.config.set(scheduler="synchronous"):

@@ -147,6 +147,44 @@ def test_weights_count_samples(digits):
     np.testing.assert_allclose(weighted.score_samples(X), repeated.score_samples(X), rtol=1e-5)
 
 
+def test_python_has_the_defaults_and_the_names_of_the_library():
+    import json
+
+    from matmix import _matmix
+    from matmix.published import BY_PRESET
+
+    for estimator in (matmix.Mixture(random_state=0), matmix.PPCA(random_state=0)):
+        ours = {**estimator._options(), "start": estimator._start()}
+        assert ours == json.loads(_matmix.DEFAULTS)
+    assert set(BY_PRESET) == set(_matmix.PRESETS) - {"pca"}
+    for name, cls in BY_PRESET.items():
+        assert issubclass(cls, matmix.Mixture) == _matmix.PRESETS[name].is_mixture
+
+
+def test_the_papers_stopping_rule(digits):
+    X = digits[0] / 255
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", matmix.ConvergenceWarning)
+        model = matmix.Mixture(2, rank=3, random_state=0, stop="error", tol=1e-3).fit(X)
+    changes = np.abs(np.diff(model.history_.reconstruction_error))
+    assert changes[-1] <= 1e-3 and (changes[:-1] > 1e-3).all()
+
+
+def test_precision_and_noise_floor(digits):
+    X = digits[0]
+    start = matmix.Mixture(2, rank=3, random_state=0, max_iter=1, tol=0).fit(X).model_
+    options = {"n_components": 2, "rank": 3, "init_params": start, "max_iter": 4, "tol": 0}
+    exact = matmix.Mixture(**options).fit(X.astype(np.float64)).lower_bounds_
+    for precision, worst in (("double", 1e-12), ("single", 1e-5)):
+        found = matmix.Mixture(**options, precision=precision).fit(X).lower_bounds_
+        off = np.abs(np.divide(found, exact) - 1).max()
+        assert off <= worst and (precision == "double" or off > 1e-12)
+    # Samples that a component can explain without any noise.
+    flat = np.outer(np.arange(1.0, 21.0), [1.0, 2.0, 3.0])
+    floors = [matmix.Mixture(1, rank=1, noise_floor=f).fit(flat).noise_variances_[0] for f in (1e-6, 1e-2)]
+    np.testing.assert_allclose(np.divide(floors, flat.var(axis=0).mean()), [1e-6, 1e-2], rtol=1e-6)
+
+
 def test_copies(digits, fitted, tmp_path):
     X, y = digits
     joblib.dump(fitted, tmp_path / "model.joblib")

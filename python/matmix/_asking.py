@@ -1,0 +1,37 @@
+"""Questions to a fitted model about samples, wherever those are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from . import _matmix
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Questions about samples, and the form of the answers: all that travels to where the samples are."""
+
+    question: _matmix.Question
+    shape: tuple[int, ...]
+    preset: str | None
+    scale: float
+    each: tuple[int, ...]
+    """The shape of what is answered about one sample."""
+    dtype: np.dtype
+    total: bool = False
+    """Whether the answers about the rows of a sample are added to one."""
+
+    def about(self, block: np.ndarray, first: int = 0, threads: int | None = None) -> np.ndarray:
+        """The answers about the samples of one block, the first of which has the number `first` in the whole set."""
+        found = self.question.answers(
+            block, self.shape, preset=self.preset, scale=self.scale, first=first, threads=threads
+        )
+        if self.total:
+            found = found.reshape(len(block), -1).sum(axis=1)
+        return found.reshape(len(block), *self.each).astype(self.dtype, copy=False)
+
+    def nothing(self) -> np.ndarray:
+        """The answers about no samples."""
+        return np.empty((0, *self.each), self.dtype)

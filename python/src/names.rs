@@ -1,0 +1,67 @@
+//! What the library calls things: choices, defaults and presets, so that Python has no list of its own.
+
+use matmix::{Algorithm, Distance, FitOptions, Precision, Preset, Reconstruction, Samples, StopRule};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// A model by the name it was published under.
+#[pyclass(frozen, get_all, module = "matmix._matmix", name = "Preset")]
+pub(crate) struct PublishedModel {
+    /// The name as it is typed.
+    name: &'static str,
+    /// Whether it is a mixture with a noise model.
+    is_mixture: bool,
+    /// Whether samples may be vectors.
+    takes_vectors: bool,
+    /// Whether it sees samples flattened.
+    flattens: bool,
+}
+
+#[pymethods]
+impl PublishedModel {
+    fn __repr__(&self) -> String {
+        format!("Preset({})", self.name)
+    }
+}
+
+impl From<Preset> for PublishedModel {
+    fn from(preset: Preset) -> Self {
+        let matrix = Samples::from_vec(&[2, 2], vec![0u8; 4]);
+        let flattens = matrix.and_then(|m| preset.view(&m)).is_ok_and(|seen| seen.shape() == [4]);
+        Self {
+            name: preset.name(),
+            is_mixture: preset.is_mixture(),
+            takes_vectors: preset.fits_order(1),
+            flattens,
+        }
+    }
+}
+
+/// The name of the model that samples of an order, and a number of components, have by default.
+#[pyfunction]
+pub(crate) fn default_preset(order: usize, components: usize) -> &'static str {
+    Preset::for_order(order, components).name()
+}
+
+macro_rules! names {
+    ($type:ty) => {
+        <$type>::ALL.iter().map(|choice| choice.name()).collect::<Vec<_>>()
+    };
+}
+
+/// `CHOICES`: the names of every option that is one of a few. `DEFAULTS`: the options of a fit, as JSON. `PRESETS`: by name.
+pub(crate) fn add(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    let choices = PyDict::new(m.py());
+    choices.set_item("algorithm", names!(Algorithm))?;
+    choices.set_item("distance", names!(Distance))?;
+    choices.set_item("precision", names!(Precision))?;
+    choices.set_item("rule", names!(Reconstruction))?;
+    choices.set_item("stop", names!(StopRule))?;
+    m.add("CHOICES", choices)?;
+    m.add("DEFAULTS", serde_json::to_string(&FitOptions::default()).unwrap_or_default())?;
+    let presets = PyDict::new(m.py());
+    for preset in Preset::ALL {
+        presets.set_item(preset.name(), Bound::new(m.py(), PublishedModel::from(preset))?)?;
+    }
+    m.add("PRESETS", presets)
+}
