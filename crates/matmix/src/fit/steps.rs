@@ -2,7 +2,7 @@
 //!
 //! To add a model is to write these steps: where it begins, a pass that evaluates it, and what follows from the sums of that pass. The
 //! loop ([`iterate`](super::iterate)) does the rest: restarts, stopping, guesses, checkpoints, progress. A worked example is
-//! `tests/add_a_model.rs`.
+//! `tests/suite/add_a_model.rs`.
 
 use super::iterate::LoopOptions;
 use crate::data::Tensors;

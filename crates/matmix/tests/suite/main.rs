@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod acceleration;
+mod add_a_model;
 mod dense;
 mod digits;
 mod engine;
