@@ -7,12 +7,13 @@
 (3, 28, 28)
 """
 
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
 from . import datasets, plot
 from ._base import History
 from ._blocks import Parts
 from ._files import load
 from ._matmix import Progress, __version__
-from ._sklearn import ConvergenceWarning, NotFittedError
 from .low_rank import LowRank
 from .mixture import FitInterruptedWarning, Mixture, Posterior
 from .nearest import NearestCore

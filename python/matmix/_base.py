@@ -13,12 +13,13 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
 from . import _matmix
 from ._asking import Asked
 from ._blocks import Blocks
-from ._sklearn import HAVE_SKLEARN, BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from ._validation import Samples, check_fitted, check_samples
+from ._validation import Samples, check_samples
 
 
 @dataclass
@@ -87,7 +88,7 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return self._preset is not None and _matmix.PRESETS[self._preset].flattens
 
     def _check(self, X: Any) -> Samples:
-        check_fitted(self)
+        check_is_fitted(self)
         return check_samples(self, X, reset=False)
 
     def _ask(
@@ -107,7 +108,7 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     @property
     def rank_(self) -> tuple[int, ...]:
         """The shape of the cores: one rank per mode."""
-        check_fitted(self)
+        check_is_fitted(self)
         return tuple(self.model_.rank)
 
     @property
@@ -135,13 +136,13 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         path : str or path
             The file; by custom its name ends in ``.safetensors``. It appears whole or not at all.
         """
-        check_fitted(self)
+        check_is_fitted(self)
         params = {key: value for key, value in self.get_params(deep=False).items() if _is_plain(value)}
         if self.sample_shape_ is not None:
             params["sample_shape_"] = list(self.sample_shape_)
         if hasattr(self, "n_batches_"):
             params["n_batches_"] = self.n_batches_
-        options = json.dumps({"python": params}, default=_plain)
+        options = json.dumps({"python": params}, default=plain)
         self.model_.save(os.fspath(path), self._preset, options, self.history_.to_json())
 
     @classmethod
@@ -201,13 +202,16 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
 def _is_plain(value: Any) -> bool:
     try:
-        json.dumps(value, default=_plain)
+        json.dumps(value, default=plain)
     except TypeError:
         return False
     return True
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """NumPy's numbers as JSON writes numbers."""
+    if isinstance(value, np.bool_):
+        return bool(value)
     if isinstance(value, np.integer):
         return int(value)
     if isinstance(value, np.floating):
@@ -226,6 +230,3 @@ def _png(grey: np.ndarray) -> str:
     header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
     png = b"\x89PNG\r\n\x1a\n" + part(b"IHDR", header) + part(b"IDAT", zlib.compress(lines)) + part(b"IEND", b"")
     return "data:image/png;base64," + base64.b64encode(png).decode()
-
-
-__all__ = ["HAVE_SKLEARN", "History", "ModelEstimator"]

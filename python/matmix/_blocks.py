@@ -86,8 +86,6 @@ class Blocks:
         self, shape: tuple[int, ...], preset: str | None, weights: np.ndarray | None, threads: int | None
     ) -> _matmix.Elsewhere:
         """The samples as the native fit takes them."""
-        if weights is not None and len(weights) != len(self):
-            raise ValueError(f"{len(weights)} sample weights for {len(self)} samples; exactly one per sample is needed")
         common = Pass(shape, preset, weights, self.scale, threads)
         abandoned = threading.Event()
 
@@ -134,9 +132,6 @@ class NpyFile:
         self.path = os.path.abspath(path)
         mapped = self._mapped()
         self.shape, self.dtype = mapped.shape, mapped.dtype
-        if self.dtype.kind in "iu" and self.dtype.itemsize <= 2 and self.dtype != np.uint8:
-            # As the program reads them: single precision holds them exactly.
-            self.dtype = np.dtype(np.float32)
 
     def __getitem__(self, piece: slice) -> np.ndarray:
         return self._mapped()[piece]

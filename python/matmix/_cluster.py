@@ -7,10 +7,11 @@ import os
 import warnings
 from typing import Any
 
+from sklearn.exceptions import ConvergenceWarning
+
 from . import _matmix
 from ._base import History
 from ._blocks import Parts
-from ._sklearn import ConvergenceWarning
 from .low_rank import LowRank
 from .published import BY_PRESET
 

@@ -5,24 +5,30 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from typing import Any
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils._param_validation import Interval
 
 from . import _matmix
-from ._base import History, ModelEstimator
+from ._base import History, ModelEstimator, plain
 from ._progress import ProgressLine
-from ._sklearn import ConvergenceWarning, NotFittedError
 from ._validation import (
-    check_choice,
-    check_flag,
-    check_integer,
-    check_number,
+    AT_LEAST_ONE,
+    OF_EVERY_FIT,
+    Data,
     check_rank,
     check_samples,
     check_seed,
     check_weights,
+    one_of,
 )
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class FitInterruptedWarning(UserWarning):
@@ -51,7 +57,31 @@ class MixtureFitting(ModelEstimator):
     checkpoint: Any
     checkpoint_every: int
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **OF_EVERY_FIT,
+        "n_components": [AT_LEAST_ONE],
+        # A name, a model or a file: `_start` tells them apart.
+        "init_params": "no_validation",
+        "n_init": [AT_LEAST_ONE],
+        "stop": one_of("stop"),
+        "accelerate": ["boolean"],
+        "algorithm": one_of("algorithm"),
+        "random_state": [
+            Interval(Integral, 0, 2**64 - 1, closed="both"),
+            np.random.RandomState,
+            np.random.Generator,
+            None,
+        ],
+        "warm_start": ["boolean"],
+        "verbose": ["verbose"],
+        "precision": one_of("precision"),
+        "noise_floor": [Interval(Real, 0, 1, closed="neither")],
+        "callback": [callable, None],
+        "checkpoint": [str, os.PathLike, None],
+        "checkpoint_every": [AT_LEAST_ONE],
+    }
+
+    def fit(self, X: Data, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fits the mixture.
 
         Parameters
@@ -67,19 +97,19 @@ class MixtureFitting(ModelEstimator):
         -------
         self
         """
+        self._validate_params()
         samples = check_samples(self, X, reset=True)
         weights = check_weights(sample_weight, samples.n)
-        options = self._options()
-        if self.callback is not None and not callable(self.callback):
-            raise TypeError(f"option `callback` is {self.callback!r}; it must be callable or None")
+        start = self._start()
+        options = self._options(start)
         with ProgressLine(self.verbose) as line:
             model, history, interrupted = _matmix.fit_mixture(
                 samples.held(self._preset, weights, options["threads"]),
                 samples.shape,
                 preset=self._preset,
                 weights=weights,
-                options=json.dumps(options),
-                start=self._start(),
+                options=json.dumps(options, default=plain),
+                start=start,
                 callback=line.before(self.callback),
             )
         self.n_batches_ = 1
@@ -100,7 +130,7 @@ class MixtureFitting(ModelEstimator):
             )
         return self
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    def partial_fit(self, X: Data, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Takes one step on a batch: for samples that arrive over time, or for a quick first model.
 
         Stochastic EM (Cappé & Moulines 2009): what the batch says is blended with what the model says about the batches
@@ -136,10 +166,12 @@ class MixtureFitting(ModelEstimator):
         >>> bool(model.fit(X).score(X) > quick)
         True
         """
+        self._validate_params()
         begun = hasattr(self, "model_")
         samples = check_samples(self, X, reset=not begun)
         weights = check_weights(sample_weight, samples.n)
-        options = {**self._options(), "checkpoint": None}
+        start = self._start()
+        options = {**self._options(start), "checkpoint": None}
         if begun and len(self.weights_) != options["components"]:
             raise ValueError(
                 f"the model so far has {len(self.weights_)} components, but n_components={self.n_components}; "
@@ -153,8 +185,8 @@ class MixtureFitting(ModelEstimator):
                 samples.shape,
                 preset=self._preset,
                 weights=part,
-                options=json.dumps(options),
-                start=self._start(),
+                options=json.dumps(options, default=plain),
+                start=start,
                 model=getattr(self, "model_", None),
                 batches=getattr(self, "n_batches_", 1),
             )
@@ -163,30 +195,29 @@ class MixtureFitting(ModelEstimator):
             self.n_batches_ = batches
         return self
 
-    def _options(self) -> dict[str, Any]:
-        """The options of a fit in the words of the library, checked as far as their types go."""
+    def _options(self, start: Any) -> dict[str, Any]:
+        """The options of a fit in the words of the library."""
         checkpoint = None
         if self.checkpoint is not None:
-            every = check_integer("checkpoint_every", self.checkpoint_every, 1)
-            checkpoint = {"path": os.fspath(self.checkpoint), "every": every, "resume": True}
+            checkpoint = {"path": os.fspath(self.checkpoint), "every": self.checkpoint_every, "resume": True}
         return {
-            "components": check_integer("n_components", self.n_components, 1),
+            "components": self.n_components,
             "rank": check_rank(self.rank),
-            "algorithm": check_choice("algorithm", self.algorithm),
+            "algorithm": self.algorithm,
             # Restarts from one and the same model would be one and the same fit.
-            "n_init": check_integer("n_init", self.n_init, 1) if isinstance(self._start(), str) else 1,
-            "max_iter": check_integer("max_iter", self.max_iter, 0),
-            "tol": check_number("tol", self.tol),
-            "stop": check_choice("stop", self.stop),
-            "accelerate": check_flag("accelerate", self.accelerate),
+            "n_init": self.n_init if isinstance(start, str) else 1,
+            "max_iter": self.max_iter,
+            "tol": self.tol,
+            "stop": self.stop,
+            "accelerate": self.accelerate,
             "seed": check_seed(self.random_state),
-            "threads": None if self.n_threads is None else check_integer("n_threads", self.n_threads, 1),
-            "precision": check_choice("precision", self.precision),
-            "noise_floor": check_number("noise_floor", self.noise_floor),
+            "threads": self.n_threads,
+            "precision": self.precision,
+            "noise_floor": self.noise_floor,
             "checkpoint": checkpoint,
         }
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
+    def fit_predict(self, X: Data, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> np.ndarray:
         """Fits the mixture and returns the most probable component of every sample, shape (N,)."""
         return self.fit(X, y, sample_weight).predict(X)
 

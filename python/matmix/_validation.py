@@ -5,14 +5,37 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import check_scalar
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from . import _matmix
 from ._blocks import Blocks, Parts, as_blocks
-from ._elements import check_array
-from ._sklearn import NotFittedError, check_feature_names
+from ._elements import native, plain_array
+
+Data: TypeAlias = ArrayLike | Blocks
+"""Samples as a user gives them: whatever becomes an array, or blocks; Dask and lazily read arrays have no types."""
+Sides: TypeAlias = int | Sequence[int] | None
+Seed: TypeAlias = int | np.random.RandomState | np.random.Generator | None
+
+AT_LEAST_ONE = Interval(numbers.Integral, 1, None, closed="left")
+OF_EVERY_FIT: dict[str, Any] = {
+    "rank": [AT_LEAST_ONE, "array-like", None],
+    "sample_shape": [numbers.Integral, "array-like", None],
+    "max_iter": [Interval(numbers.Integral, 0, None, closed="left")],
+    "tol": [Interval(numbers.Real, 0, None, closed="left")],
+    "n_threads": [AT_LEAST_ONE, None],
+}
+"""What the parameters that all models have may be."""
+
+
+def one_of(option: str) -> list[Any]:
+    """The names that the library knows for an option."""
+    return [StrOptions(set(_matmix.CHOICES[option]))]
 
 
 class Samples(NamedTuple):
@@ -63,35 +86,27 @@ class Samples(NamedTuple):
         return np.dtype(np.float32 if self.array.dtype == np.float32 else np.float64)
 
 
-def check_samples(estimator: Any, X: Any, *, reset: bool, owner: Any = None) -> Samples:
-    """Samples for `estimator`; with `reset` (in `fit`) their size becomes `n_features_in_`.
+def check_samples(
+    estimator: Any, X: Any, *, reset: bool, owner: Any = None, owner_reset: bool | None = None
+) -> Samples:
+    """Samples for `estimator`; with `reset` (in `fit`) their shape is learnt.
 
-    `owner` is the estimator the user talks to where that is another one: it knows the names of the columns.
+    `owner` is the estimator the user talks to where that is another one: it knows the names of the columns, and
+    learns them with `owner_reset`.
     """
-    owner = estimator if owner is None else owner
-    name = type(owner).__name__
+    owner, owner_reset = (estimator, reset) if owner is None else (owner, owner_reset or reset)
     blocks = as_blocks(X)
-    check_feature_names(owner, X if blocks is None else blocks, reset=reset)
-    array: np.ndarray | Blocks = check_array(X) if blocks is None else blocks
-    if array.ndim < 2:
-        raise ValueError(
-            f"Expected 2D array, got {'scalar' if array.ndim == 0 else '1D'} array instead. Reshape your data: "
-            "array.reshape(-1, 1) for one number per sample, array.reshape(1, -1) for one sample; "
-            f"{name} takes vectors (N, P), matrices (N, p, q) and tensors (N, p, q, ...)."
-        )
-    n, sides = array.shape[0], array.shape[1:]
+    if blocks is None:
+        array: Any = native(_validated(owner, X, owner_reset), "X")
+    else:
+        # Zeros of the same shape, which take no memory, are all that can be looked at without reading.
+        _validated(owner, np.broadcast_to(np.uint8(0), blocks.shape), owner_reset)
+        array = blocks
+    sides = array.shape[1:]
     size = math.prod(sides)
-    if n == 0:
-        raise ValueError(
-            f"Found array with 0 sample(s) (shape={array.shape}) while a minimum of 1 is required by {name}."
-        )
-    if size == 0:
-        raise ValueError(
-            f"Found array with 0 feature(s) (shape={array.shape}) while a minimum of 1 is required by {name}."
-        )
+    name = type(owner).__name__
     if reset:
         shape = check_shape(estimator.sample_shape, size)
-        estimator.n_features_in_ = size
         if shape is None:
             shape = sides
         elif math.prod(shape) != size:
@@ -105,12 +120,22 @@ def check_samples(estimator: Any, X: Any, *, reset: bool, owner: Any = None) -> 
         if array.ndim != 3 or sides[1] != columns:
             raise ValueError(f"the samples have shape {sides}; {name} needs matrices of {columns} columns")
         return Samples(array, sides, False)
-    if size != estimator.n_features_in_:
-        raise ValueError(f"X has {size} features, but {name} is expecting {estimator.n_features_in_} features as input")
     shape = tuple(estimator.sample_shape_)
+    if size != math.prod(shape):
+        raise ValueError(f"X has {size} features, but {name} is expecting {math.prod(shape)} features as input")
     if array.ndim > 2 and sides != shape and estimator.sample_shape is None and not estimator._flattens:
         raise ValueError(f"the samples have shape {sides}, but {name} was fitted to samples of shape {shape}")
     return Samples(array, shape, array.ndim == 2)
+
+
+def _validated(owner: Any, X: Any, reset: bool) -> np.ndarray:
+    """X as an array of numbers, as scikit-learn sees to it; the features are all numbers of a sample."""
+    X = plain_array(X, "X")
+    shape = X.shape
+    if len(shape) > 2:
+        X = X.reshape(shape[0], math.prod(shape[1:]))
+    checked = validate_data(owner, X, reset=reset, dtype="numeric", ensure_all_finite=False)
+    return checked.reshape(shape)
 
 
 def check_shape(shape: Any, size: int) -> tuple[int, ...] | None:
@@ -130,33 +155,15 @@ def check_rank(rank: Any) -> list[int]:
     """Ranks as a list: empty for the default, one for all modes, or one per mode."""
     if rank is None:
         return []
-    if isinstance(rank, numbers.Integral):
-        ranks: Sequence[Any] = (rank,)
-    elif isinstance(rank, (str, bytes)) or not hasattr(rank, "__iter__"):
-        raise TypeError(f"rank is {rank!r}; it must be an integer, one integer per mode, or None")
-    else:
-        ranks = tuple(rank)
+    ranks = (rank,) if isinstance(rank, numbers.Integral) else tuple(rank)
     if not ranks:
         raise ValueError("rank is empty; it must be an integer, one integer per mode, or None")
     return [check_integer("rank", value, 1) for value in ranks]
 
 
 def check_integer(name: str, value: Any, least: int) -> int:
-    """An integer of at least `least`."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"option `{name}` is {value!r}; it must be an integer")
-    if not least <= int(value) < 2**63:
-        raise ValueError(f"option `{name}` is {value}; it must be at least {least} and less than 2**63")
-    return int(value)
-
-
-def check_number(name: str, value: Any) -> float:
-    """A real number; its range is the library's business."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
-        raise TypeError(f"option `{name}` is {value!r}; it must be a number")
-    if not math.isfinite(value):
-        raise ValueError(f"option `{name}` is {value}; it must be finite")
-    return float(value)
+    """An integer of at least `least` that the native part can count to."""
+    return int(check_scalar(value, name, numbers.Integral, min_val=least, max_val=2**63 - 1))
 
 
 def check_choice(name: str, value: Any) -> str:
@@ -167,23 +174,12 @@ def check_choice(name: str, value: Any) -> str:
     return str(value)
 
 
-def check_flag(name: str, value: Any) -> bool:
-    """True or false, and nothing that only counts as one of them."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"option `{name}` is {value!r}; it must be True or False")
-    return bool(value)
-
-
 def check_weights(sample_weight: Any, n: int) -> np.ndarray | None:
     """Sample weights as doubles, one per sample; a single number weighs all samples alike."""
     if sample_weight is None:
         return None
-    weights = check_array(sample_weight, what="sample_weight").astype(np.float64, copy=False)
-    if weights.ndim == 0:
-        weights = np.full(n, float(weights))
-    if weights.ndim != 1:
-        raise ValueError(f"Sample weights must be 1D array or scalar, got {weights.ndim}D array.")
-    return np.ascontiguousarray(weights)
+    weights = plain_array(sample_weight, "sample_weight")
+    return _check_sample_weight(weights, np.broadcast_to(np.uint8(0), (n, 1)), dtype=np.float64)
 
 
 def check_seed(random_state: Any) -> int:
@@ -191,9 +187,7 @@ def check_seed(random_state: Any) -> int:
     if random_state is None:
         random_state = np.random.mtrand._rand  # type: ignore[attr-defined]
     if isinstance(random_state, numbers.Integral):
-        if not 0 <= int(random_state) < 2**64:
-            raise ValueError(f"option `random_state` is {random_state}; it must be between 0 and 2**64 - 1")
-        return int(random_state)
+        return int(check_scalar(random_state, "random_state", numbers.Integral, min_val=0, max_val=2**64 - 1))
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(0, 2**63 - 1, dtype=np.int64))
     if isinstance(random_state, np.random.Generator):
@@ -201,12 +195,3 @@ def check_seed(random_state: Any) -> int:
     raise ValueError(
         f"{random_state!r} cannot be used to seed: it must be an integer, a RandomState, a Generator or None"
     )
-
-
-def check_fitted(estimator: Any) -> None:
-    """Raises `NotFittedError` before `fit`."""
-    if not hasattr(estimator, "model_"):
-        raise NotFittedError(
-            f"This {type(estimator).__name__} instance is not fitted yet. Call 'fit' with appropriate arguments "
-            "before using this estimator."
-        )

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
 
 from . import _matmix
 from ._base import History, ModelEstimator
 from ._elements import check_array
-from ._sklearn import ConvergenceWarning
 from ._validation import (
+    OF_EVERY_FIT,
+    Data,
     Samples,
-    check_fitted,
-    check_integer,
-    check_number,
+    Sides,
     check_rank,
     check_samples,
     check_weights,
 )
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class LowRank(ModelEstimator):
@@ -77,12 +82,14 @@ class LowRank(ModelEstimator):
     (1000, 28, 28)
     """
 
+    _parameter_constraints: ClassVar[dict[str, Any]] = {**OF_EVERY_FIT, "center": ["boolean"]}
+
     def __init__(
         self,
-        rank: Any = None,
+        rank: Sides = None,
         center: bool = True,
         *,
-        sample_shape: Any = None,
+        sample_shape: Sides = None,
         max_iter: int = 100,
         tol: float = 1e-6,
         n_threads: int | None = None,
@@ -97,7 +104,7 @@ class LowRank(ModelEstimator):
     def _centred(self) -> bool:
         return bool(self.center)
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LowRank:
+    def fit(self, X: Data, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fits the loadings.
 
         Parameters
@@ -111,9 +118,10 @@ class LowRank(ModelEstimator):
         -------
         self
         """
+        self._validate_params()
         samples = check_samples(self, X, reset=True)
         weights = check_weights(sample_weight, samples.n)
-        threads = None if self.n_threads is None else check_integer("n_threads", self.n_threads, 1)
+        threads = None if self.n_threads is None else int(self.n_threads)
         model, errors, stop = _matmix.fit_low_rank(
             samples.held(self._preset, weights, threads),
             samples.shape,
@@ -121,8 +129,8 @@ class LowRank(ModelEstimator):
             weights=weights,
             rank=check_rank(self.rank),
             centred=self._centred(),
-            max_iter=check_integer("max_iter", self.max_iter, 0),
-            tol=check_number("tol", self.tol),
+            max_iter=int(self.max_iter),
+            tol=float(self.tol),
             threads=threads,
         )
         self.sample_shape_ = samples.shape
@@ -146,12 +154,12 @@ class LowRank(ModelEstimator):
         self.n_iter_ = len(history.reconstruction_error)
         self.reconstruction_error_ = history.reconstruction_error[-1] if self.n_iter_ else float("nan")
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Data) -> np.ndarray:
         """The core of every sample, shape (N, r_1, ..., r_D), or (N, r_1·…·r_D) for 2-D input."""
         samples = self._check(X)
         return self._ask(samples, "core", each=(self._n_features_out,) if samples.flat else self.rank_)
 
-    def inverse_transform(self, X: Any) -> np.ndarray:
+    def inverse_transform(self, X: ArrayLike) -> np.ndarray:
         """The samples that cores stand for.
 
         Parameters
@@ -163,7 +171,7 @@ class LowRank(ModelEstimator):
         -------
         ndarray of shape (N, p_1, ..., p_D), or (N, P) if the cores are flattened
         """
-        check_fitted(self)
+        check_is_fitted(self)
         cores = check_array(X)
         rank, size = self.rank_, self._n_features_out
         if cores.ndim < 2 or cores.shape[1:] not in ((size,), rank):
@@ -173,16 +181,16 @@ class LowRank(ModelEstimator):
         out = self.model_.inverse_transform(np.ascontiguousarray(cores, np.float64).ravel())
         return Samples(cores, tuple(out.shape[1:]), cores.ndim == 2).like(out)
 
-    def reconstruct(self, X: Any) -> np.ndarray:
+    def reconstruct(self, X: Data) -> np.ndarray:
         """Every sample rebuilt from its core, in the shape of X."""
         samples = self._check(X)
         return self._ask(samples, "rebuilt", each=tuple(samples.array.shape[1:]))
 
-    def reconstruction_error(self, X: Any) -> float:
+    def reconstruction_error(self, X: Data) -> float:
         """The paper's e = sqrt(Σ‖X − X̂‖²/N)."""
         return float(np.sqrt(self._squared_errors(X).mean()))
 
-    def _squared_errors(self, X: Any) -> np.ndarray:
+    def _squared_errors(self, X: Data) -> np.ndarray:
         return self._ask(self._check(X), "squared_error", each=(), dtype=np.float64)
 
     def _facts(self) -> Iterable[tuple[str, str]]:

@@ -8,13 +8,15 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import DensityMixin
+from sklearn.utils.validation import check_is_fitted
 
 from . import _matmix
 from ._blocks import in_memory
 from ._elements import check_array
 from ._fitting import FitInterruptedWarning, MixtureFitting
-from ._sklearn import DensityMixin
-from ._validation import Samples, check_choice, check_fitted, check_integer, check_seed
+from ._validation import Data, Samples, Seed, Sides, check_choice, check_integer, check_seed
 
 REBUILT_BY = {"most_probable": "rebuilt", "weighted": "denoised"}
 """The rules of reconstruction, and the question that each of them is."""
@@ -141,9 +143,9 @@ class Mixture(DensityMixin, MixtureFitting):
     def __init__(
         self,
         n_components: int = 1,
-        rank: Any = None,
+        rank: Sides = None,
         *,
-        sample_shape: Any = None,
+        sample_shape: Sides = None,
         init_params: Any = "kmeans",
         n_init: int = 1,
         max_iter: int = 100,
@@ -151,7 +153,7 @@ class Mixture(DensityMixin, MixtureFitting):
         stop: str = "likelihood",
         accelerate: bool = True,
         algorithm: str = "exact",
-        random_state: Any = None,
+        random_state: Seed = None,
         warm_start: bool = False,
         verbose: int = 0,
         n_threads: int | None = None,
@@ -183,17 +185,17 @@ class Mixture(DensityMixin, MixtureFitting):
 
     # -- questions about samples -----------------------------------------------------------------------------------
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Data) -> np.ndarray:
         """The most probable component of every sample, shape (N,)."""
         samples = self._check(X)
         return self._ask(samples, "component", each=self._rows_of(samples), dtype=np.int64)
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Data) -> np.ndarray:
         """The responsibilities γ: how probable each component is for each sample, shape (N, K)."""
         samples = self._check(X)
         return self._ask(samples, "responsibilities", each=(*self._rows_of(samples), len(self.weights_)))
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Data) -> np.ndarray:
         """The cores of every sample under all components, side by side: the paper's representation of a sample.
 
         Returns
@@ -204,7 +206,7 @@ class Mixture(DensityMixin, MixtureFitting):
         samples = self._check(X)
         return self._ask(samples, "all_cores", each=(math.prod(self._cores_of(samples)),))
 
-    def inverse_transform(self, X: Any) -> np.ndarray:
+    def inverse_transform(self, X: ArrayLike) -> np.ndarray:
         """The samples that the cores of all components stand for.
 
         Cores do not say how probable each component is: taken is the component whose core is most probable before any
@@ -219,7 +221,7 @@ class Mixture(DensityMixin, MixtureFitting):
         -------
         ndarray of shape (N, p_1, ..., p_D)
         """
-        check_fitted(self)
+        check_is_fitted(self)
         cores, width = check_array(X), self._n_features_out
         if cores.ndim != 2 or cores.shape[1] != width:
             raise ValueError(
@@ -228,7 +230,7 @@ class Mixture(DensityMixin, MixtureFitting):
         out = self.model_.inverse_transform(np.ascontiguousarray(cores, np.float64).ravel())
         return Samples(cores, self.sample_shape_, False).typed(out.reshape(len(cores), *self.sample_shape_))
 
-    def cores(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    def cores(self, X: Data) -> tuple[np.ndarray, np.ndarray]:
         """The core of every sample under its most probable component, and that component.
 
         Returns
@@ -243,7 +245,7 @@ class Mixture(DensityMixin, MixtureFitting):
         cores = both[..., :-1].astype(samples.precision).reshape(samples.n, *shape)
         return cores, both[..., -1].astype(np.int64)
 
-    def rebuild(self, cores: Any, components: Any = None) -> np.ndarray:
+    def rebuild(self, cores: ArrayLike, components: ArrayLike | None = None) -> np.ndarray:
         """The samples that cores of known components stand for, ``L B Rᵀ + M``: the way back from `cores`.
 
         Parameters
@@ -256,7 +258,7 @@ class Mixture(DensityMixin, MixtureFitting):
         -------
         ndarray of shape (N, p_1, ..., p_D), or (N, P) if the cores are flattened
         """
-        check_fitted(self)
+        check_is_fitted(self)
         cores = check_array(cores, what="cores")
         rank, size = self.rank_, int(np.prod(self.rank_))
         if cores.ndim < 2 or cores.size != cores.shape[0] * size or cores.shape[1:] not in ((size,), rank):
@@ -277,7 +279,7 @@ class Mixture(DensityMixin, MixtureFitting):
         out = self.model_.rebuild(np.ascontiguousarray(cores, np.float64).ravel(), components)
         return Samples(cores, tuple(out.shape[1:]), cores.ndim == 2).like(out)
 
-    def reconstruct(self, X: Any, *, rule: str = "most_probable") -> np.ndarray:
+    def reconstruct(self, X: Data, *, rule: str = "most_probable") -> np.ndarray:
         """Every sample rebuilt from its core, in the shape of X.
 
         Parameters
@@ -290,26 +292,26 @@ class Mixture(DensityMixin, MixtureFitting):
         samples = self._check(X)
         return self._ask(samples, question, each=tuple(samples.array.shape[1:]))
 
-    def denoise(self, X: Any) -> np.ndarray:
+    def denoise(self, X: Data) -> np.ndarray:
         """Every sample without its noise, in the shape of X: the posterior mean of the noiseless sample."""
         return self.reconstruct(X, rule="weighted")
 
-    def reconstruction_error(self, X: Any) -> float:
+    def reconstruction_error(self, X: Data) -> float:
         """The paper's e = sqrt(Σ‖X − X̂‖²/N)."""
         return float(np.sqrt(self._squared_errors(X).mean()))
 
-    def _squared_errors(self, X: Any) -> np.ndarray:
+    def _squared_errors(self, X: Data) -> np.ndarray:
         return self._ask(self._check(X), "squared_error", each=(), dtype=np.float64, total=True)
 
-    def score_samples(self, X: Any) -> np.ndarray:
+    def score_samples(self, X: Data) -> np.ndarray:
         """ln p(X_n) of every sample, shape (N,)."""
         return self._ask(self._check(X), "log_likelihood", each=(), dtype=np.float64, total=True)
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Data, y: ArrayLike | None = None) -> float:
         """The mean log-likelihood per sample."""
         return float(self.score_samples(X).mean())
 
-    def posterior(self, X: Any) -> Posterior:
+    def posterior(self, X: Data) -> Posterior:
         """Mean and variance of the cores of every sample under every component.
 
         Returns
@@ -321,19 +323,19 @@ class Mixture(DensityMixin, MixtureFitting):
         mean = self._ask(samples, "all_cores", each=self._cores_of(samples))
         return Posterior(mean, samples.typed(self.model_.posterior_variance()))
 
-    def bic(self, X: Any) -> float:
+    def bic(self, X: Data) -> float:
         """The Bayesian information criterion; smaller is better."""
         return self._criteria(X)[1]
 
-    def aic(self, X: Any) -> float:
+    def aic(self, X: Data) -> float:
         """Akaike's information criterion; smaller is better."""
         return self._criteria(X)[2]
 
-    def icl(self, X: Any) -> float:
+    def icl(self, X: Data) -> float:
         """The integrated completed likelihood: BIC, and a penalty for components that overlap; smaller is better."""
         return self._criteria(X)[3]
 
-    def _criteria(self, X: Any) -> tuple[float, float, float, float]:
+    def _criteria(self, X: Data) -> tuple[float, float, float, float]:
         """Log-likelihood, BIC, AIC and ICL."""
         samples = self._check(X)
         return self.model_.evaluate(samples.held(self._preset, None, None), samples.shape, self._preset)
@@ -341,7 +343,7 @@ class Mixture(DensityMixin, MixtureFitting):
     # -- questions about the model ---------------------------------------------------------------------------------
 
     def sample(
-        self, n_samples: int = 1, *, noise: bool = True, random_state: Any = None
+        self, n_samples: int = 1, *, noise: bool = True, random_state: Seed = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Draws new samples.
 
@@ -358,17 +360,17 @@ class Mixture(DensityMixin, MixtureFitting):
         X : ndarray of shape (n_samples, p_1, ..., p_D)
         components : ndarray of shape (n_samples,)
         """
-        check_fitted(self)
+        check_is_fitted(self)
         seed = check_seed(self.random_state if random_state is None else random_state)
         n = check_integer("n_samples", n_samples, 1)
         return self.model_.sample(n, seed, bool(noise))
 
     def report(
         self,
-        X: Any,
+        X: Data,
         path: str | os.PathLike[str],
         *,
-        y: Any = None,
+        y: ArrayLike | None = None,
         title: str = "",
         data: str = "",
         axes: Sequence[str | tuple[str, str]] = (),
@@ -426,13 +428,13 @@ class Mixture(DensityMixin, MixtureFitting):
 
     def get_covariance(self, component: int = 0) -> np.ndarray:
         """The covariance of the flattened samples of one component, shape (P, P); for small P only."""
-        check_fitted(self)
+        check_is_fitted(self)
         return self.model_.covariance(check_integer("component", component, 0))
 
     @property
     def n_parameters_(self) -> int:
         """The number of free parameters, as BIC and AIC count them."""
-        check_fitted(self)
+        check_is_fitted(self)
         return int(self.model_.n_parameters)
 
     # -- for the published names and for notebooks -----------------------------------------------------------------

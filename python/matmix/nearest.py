@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils._param_validation import HasMethods
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from . import _matmix
 from ._blocks import blockwise, in_memory
-from ._sklearn import BaseEstimator, ClassifierMixin, clone
-from ._validation import Samples, check_fitted, check_integer, check_samples
+from ._validation import Data, Samples, check_integer, check_samples, one_of
 from .mixture import Mixture
 from .published import MP2DPCA
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class NearestCore(ClassifierMixin, BaseEstimator):
@@ -48,12 +54,18 @@ class NearestCore(ClassifierMixin, BaseEstimator):
     (5, 3)
     """
 
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "estimator": [HasMethods(["fit", "transform"]), None],
+        "distance": one_of("distance"),
+        "prefit": ["boolean"],
+    }
+
     def __init__(self, estimator: Any = None, *, distance: str = "paper", prefit: bool = False) -> None:
         self.estimator = estimator
         self.distance = distance
         self.prefit = prefit
 
-    def fit(self, X: Any, y: Any) -> NearestCore:
+    def fit(self, X: Data, y: ArrayLike) -> Self:
         """Fits the model to the samples and keeps them as the gallery.
 
         Parameters
@@ -67,25 +79,22 @@ class NearestCore(ClassifierMixin, BaseEstimator):
         self
         """
         in_memory(X, "NearestCore keeps the samples it is fitted to; it")
+        self._validate_params()
         model = Mixture() if self.estimator is None else self.estimator
         if isinstance(model, MP2DPCA):
             raise ValueError("MP2DPCA has a core for every row of a sample; NearestCore needs one per sample")
-        if y is None:
-            raise ValueError(
-                "This NearestCore estimator requires y to be passed, but the target y is None: one class per sample"
-            )
         if self.prefit:
-            check_fitted(model)
-            samples = check_samples(model, X, reset=False, owner=self)
+            check_is_fitted(model)
         else:
             model = clone(model)
-            samples = check_samples(model, X, reset=True, owner=self)
-        classes, index = _check_classes(y, samples.n)
+        samples = check_samples(model, X, reset=not self.prefit, owner=self, owner_reset=True)
+        y = validate_data(self, y=y)
+        check_consistent_length(samples.array, y)
+        check_classification_targets(y)
+        self.classes_, index = np.unique(y, return_inverse=True)
         self.estimator_ = model if self.prefit else model.fit(samples.array)
-        self.n_features_in_ = self.estimator_.n_features_in_
-        self.classes_ = classes
         self._gallery = samples.array
-        self._index = index
+        self._index = np.ascontiguousarray(index, np.int64)
         self._learn()
         return self
 
@@ -95,18 +104,18 @@ class NearestCore(ClassifierMixin, BaseEstimator):
             model.model_, self._gallery, model.sample_shape_, model._preset, self._index, str(self.distance)
         )
 
-    def _check(self, X: Any) -> Samples:
-        check_fitted(self)
+    def _check(self, X: Data) -> Samples:
+        check_is_fitted(self)
         return check_samples(self.estimator_, X, reset=False, owner=self)
 
     @blockwise
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Data) -> np.ndarray:
         """The class of the nearest known sample, shape (N,)."""
         samples = self._check(X)
         return self.classes_[self.model_.predict(samples.array, samples.shape, self.estimator_._preset)]
 
     def kneighbors(
-        self, X: Any, n_neighbors: int = 1, return_distance: bool = True
+        self, X: Data, n_neighbors: int = 1, return_distance: bool = True
     ) -> tuple[np.ndarray, np.ndarray] | np.ndarray:
         """The nearest known samples, nearest first.
 
@@ -138,46 +147,11 @@ class NearestCore(ClassifierMixin, BaseEstimator):
         return tags
 
     def __getstate__(self) -> dict[str, Any]:
-        inherited = getattr(super(), "__getstate__", None)
-        state = dict((inherited() if inherited is not None else None) or self.__dict__)
+        state = dict(super().__getstate__())
         state.pop("model_", None)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        inherited = getattr(super(), "__setstate__", None)
-        if inherited is not None:
-            inherited(state)
-        else:
-            self.__dict__.update(state)
+        super().__setstate__(state)
         if hasattr(self, "_gallery"):
             self._learn()
-
-
-def _check_classes(y: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """The sorted classes, and the place of each sample's class among them."""
-    labels = np.asarray(y)
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        try:
-            from sklearn.exceptions import DataConversionWarning as Kind
-        except ImportError:
-            Kind = UserWarning
-        warnings.warn(
-            "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
-            "(n_samples,), for example using ravel().",
-            Kind,
-            stacklevel=3,
-        )
-        labels = labels.ravel()
-    if labels.ndim != 1:
-        raise ValueError(f"y should be a 1d array, got an array of shape {labels.shape} instead.")
-    if len(labels) != n:
-        raise ValueError(f"{len(labels)} labels for {n} samples; exactly one per sample is needed")
-    if labels.dtype.kind == "f":
-        if not np.isfinite(labels).all():
-            raise ValueError("Input y contains NaN or infinity.")
-        if (labels != np.floor(labels)).any():
-            raise ValueError("Unknown label type: continuous. Classes are needed, not measurements.")
-    if labels.dtype.kind == "c":
-        raise ValueError("Complex data not supported: y is complex")
-    classes, index = np.unique(labels, return_inverse=True)
-    return classes, np.ascontiguousarray(index, np.int64)

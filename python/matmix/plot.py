@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from ._base import History
-from ._validation import check_fitted, check_integer
+from ._validation import check_integer
 
 COLOURS = (
     "#3b6fb6",
@@ -53,7 +54,7 @@ def means(model: Any, *, columns: int | None = None, cmap: str = "gray", fig: An
     >>> matmix.plot.means(matmix.Mixture(3, random_state=0).fit(X)).shape
     (3,)
     """
-    check_fitted(model)
+    check_is_fitted(model)
     pictures = model.means_ if hasattr(model, "means_") else model.mean_[None]
     axes = _grid(len(pictures), columns, fig, pictures.shape[1:])
     low, high = float(pictures.min()), float(pictures.max())
@@ -80,7 +81,7 @@ def reconstructions(model: Any, X: Any, *, count: int = 8, cmap: str = "gray", f
     -------
     ndarray of Axes of shape (3, count)
     """
-    check_fitted(model)
+    check_is_fitted(model)
     X = np.asarray(X)[: check_integer("count", count, 1)]
     shape = model.sample_shape_
     before = X.reshape(len(X), *shape).astype(float)
@@ -117,7 +118,7 @@ def convergence(model: Any, *, ax: Any = None) -> Any:
     if isinstance(model, History):
         history = model
     else:
-        check_fitted(model)
+        check_is_fitted(model)
         history = model.history_
     if ax is None:
         ax = _new_axes((5.6, 3.4))
@@ -166,7 +167,7 @@ def loadings(model: Any, *, component: int = 0, count: Sequence[int] | None = No
     -------
     ndarray of Axes of shape (rows, columns)
     """
-    check_fitted(model)
+    check_is_fitted(model)
     shape = tuple(model.sample_shape_)
     k = check_integer("component", component, 0)
     if hasattr(model, "weights_") and k >= len(model.weights_):
@@ -224,7 +225,7 @@ def latent_walk(
     -------
     ndarray of Axes of shape (entries, steps)
     """
-    check_fitted(model)
+    check_is_fitted(model)
     if not hasattr(model, "weights_"):
         raise ValueError("a walk needs the scale of the cores, which a model without noise does not have")
     k, steps = check_integer("component", component, 0), check_integer("steps", steps, 2)
@@ -274,7 +275,7 @@ def embedding(model: Any, X: Any, y: Any = None, *, ax: Any = None, size: float 
     -------
     Axes
     """
-    check_fitted(model)
+    check_is_fitted(model)
     X = np.asarray(X)
     features = np.asarray(model.transform(X), dtype=float).reshape(len(X), -1)
     features -= features.mean(axis=0)

@@ -9,8 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
-from ._validation import Samples, check_fitted, check_integer
+from ._validation import Samples, Seed, Sides, check_integer
 from .low_rank import LowRank
 from .mixture import Mixture
 
@@ -59,16 +61,16 @@ class _One(Mixture):
 
     def __init__(
         self,
-        rank: Any = None,
+        rank: Sides = None,
         *,
-        sample_shape: Any = None,
+        sample_shape: Sides = None,
         init_params: Any = "kmeans",
         max_iter: int = 100,
         tol: float = 1e-6,
         stop: str = "likelihood",
         accelerate: bool = True,
         algorithm: str = "exact",
-        random_state: Any = None,
+        random_state: Seed = None,
         warm_start: bool = False,
         verbose: int = 0,
         n_threads: int | None = None,
@@ -157,7 +159,7 @@ class MP2DPCA(Mixture):
     _preset = "mp2dpca"
 
     def _rows(self) -> int:
-        check_fitted(self)
+        check_is_fitted(self)
         if self.sample_shape_ is None:
             raise ValueError("the model file does not say how many rows a sample has; fit the model in Python")
         return int(self.sample_shape_[0])
@@ -169,7 +171,7 @@ class MP2DPCA(Mixture):
     def _n_features_out(self) -> int:
         return self._rows() * super()._n_features_out
 
-    def rebuild(self, cores: Any, components: Any = None) -> np.ndarray:
+    def rebuild(self, cores: ArrayLike, components: ArrayLike | None = None) -> np.ndarray:
         """The matrices that the cores of their rows stand for.
 
         Parameters
@@ -187,7 +189,7 @@ class MP2DPCA(Mixture):
         return out.reshape(len(cores), -1) if flat else out.reshape(len(cores), -1, out.shape[-1])
 
     def sample(
-        self, n_samples: int = 1, *, noise: bool = True, random_state: Any = None
+        self, n_samples: int = 1, *, noise: bool = True, random_state: Seed = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Draws new matrices, row by row: shape (n_samples, p, q), and the component of each row, (n_samples, p)."""
         p = self._rows()
@@ -213,9 +215,9 @@ class GLRAM(LowRank):
 
     def __init__(
         self,
-        rank: Any = None,
+        rank: Sides = None,
         *,
-        sample_shape: Any = None,
+        sample_shape: Sides = None,
         max_iter: int = 100,
         tol: float = 1e-6,
         n_threads: int | None = None,

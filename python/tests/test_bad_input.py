@@ -31,11 +31,11 @@ def spoiled(value):
         (X + 1j, ValueError, "Complex data not supported"),
         (np.array([[1 + 2j, None]], dtype=object), ValueError, "Complex data not supported"),
         (np.array([[{}, 1]], dtype=object), TypeError, "must be a string or a real number"),
-        ([[1.0, 2.0], [3.0]], ValueError, "not an array of numbers of one shape"),
-        (np.array([["a", "b"]]), ValueError, "X is an array of strings"),
-        (np.array([["1.5", "2"], ["3", "4"]]), ValueError, "X is an array of strings"),
-        (np.array([[b"1.5", b"2"], [b"3", b"4"]]), ValueError, "X is an array of strings"),
-        ([["1.5", "2"], ["3", "4"]], ValueError, "X is an array of strings"),
+        ([[1.0, 2.0], [3.0]], ValueError, "inhomogeneous shape"),
+        (np.array([["a", "b"]]), ValueError, "not compatible with arrays of bytes/strings"),
+        (np.array([["1.5", "2"], ["3", "4"]]), ValueError, "not compatible with arrays of bytes/strings"),
+        (np.array([[b"1.5", b"2"], [b"3", b"4"]]), ValueError, "not compatible with arrays of bytes/strings"),
+        ([["1.5", "2"], ["3", "4"]], ValueError, "not compatible with arrays of bytes/strings"),
         (np.array([[1.5, "2"], [3, 4]], dtype=object), ValueError, r"X holds the string '2' at \[0, 1\]"),
         (np.array([[1.5, None], [3, 4]], dtype=object), ValueError, "missing cells are not supported yet"),
         (np.ma.masked_greater(X, 1), ValueError, "missing cells are not supported yet"),
@@ -52,35 +52,42 @@ def test_data(estimator, data, error, words):
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"n_components": 0}, ValueError, "at least 1"),
+        (
+            {"n_components": 0},
+            ValueError,
+            r"'n_components' parameter of Mixture .* in the range \[1, inf\)",
+        ),
         ({"n_components": 21}, ValueError, "21 components cannot be fitted to 20 samples"),
-        ({"n_components": 1.5}, TypeError, "integer"),
-        ({"n_components": True}, TypeError, "integer"),
+        ({"n_components": 1.5}, TypeError, "'n_components' parameter of Mixture must be an int"),
+        ({"n_components": True}, ValueError, "boolean `true`, expected usize"),
         ({"rank": 6}, ValueError, "rank 6 of mode 1 does not fit its side of 5"),
-        ({"rank": 10**30}, ValueError, "less than 2"),
+        ({"rank": 10**30}, ValueError, "rank == 1.*, must be <= 9223372036854775807"),
         ({"rank": (2, 5)}, ValueError, "rank 5 of mode 2 does not fit its side of 4"),
         ({"rank": (1, 2, 3)}, ValueError, r"3 rank\(s\) given for samples of order 2"),
         ({"rank": ()}, ValueError, "rank is empty"),
-        ({"rank": 0}, ValueError, "at least 1"),
+        ({"rank": 0}, ValueError, "'rank' parameter of Mixture must be an int in the range"),
+        ({"rank": (2, 0)}, ValueError, "rank == 0, must be >= 1"),
         ({"rank": "two"}, TypeError, "rank"),
         ({"rank": 2.0}, TypeError, "rank"),
         ({"sample_shape": (4, 4)}, ValueError, "needs 16"),
         ({"sample_shape": (0, 20)}, ValueError, "positive integers"),
         ({"init_params": "nowhere"}, ValueError, "option `init_params` is 'nowhere'"),
         ({"init_params": 3}, TypeError, "init_params"),
-        ({"algorithm": "magic"}, ValueError, "option `algorithm` is 'magic'"),
+        ({"algorithm": "magic"}, ValueError, "'algorithm' parameter of Mixture must be a str among"),
         ({"algorithm": "paper", "sample_shape": (20,)}, ValueError, "order 2"),
         ({"n_init": 0}, ValueError, "n_init"),
         ({"max_iter": -1}, ValueError, "max_iter"),
-        ({"tol": -1.0}, ValueError, "option `tol` is -1"),
-        ({"tol": float("nan")}, ValueError, "option `tol` is nan; it must be finite"),
+        ({"tol": -1.0}, ValueError, "'tol' parameter of Mixture must be a float in the range"),
+        ({"tol": float("nan")}, ValueError, "'tol' parameter of Mixture must be a float in the range"),
         ({"tol": "small"}, TypeError, "tol"),
-        ({"accelerate": "no"}, TypeError, "option `accelerate` is 'no'; it must be True or False"),
-        ({"stop": "never"}, ValueError, "option `stop` is 'never'; it must be one of 'likelihood', 'error'"),
-        ({"precision": "half"}, ValueError, "option `precision` is 'half'"),
-        ({"precision": None}, ValueError, "option `precision` is None"),
-        ({"noise_floor": 0}, ValueError, "option `noise_floor` is 0"),
-        ({"noise_floor": 1.0}, ValueError, "option `noise_floor` is 1"),
+        ({"accelerate": "no"}, TypeError, "'accelerate' parameter of Mixture must be an instance of 'bool'"),
+        ({"stop": "never"}, ValueError, "'stop' parameter of Mixture must be a str among {.*}. Got 'never'"),
+        ({"precision": "half"}, ValueError, "'precision' parameter of Mixture must be a str among {.*}. Got 'half'"),
+        ({"precision": None}, ValueError, "'precision' parameter of Mixture must be a str among {.*}. Got None"),
+        ({"noise_floor": 0}, ValueError, "'noise_floor' parameter of Mixture must be a float in the range"),
+        ({"noise_floor": 1.0}, ValueError, "'noise_floor' parameter of Mixture must be a float in the range"),
+        ({"random_state": "seed"}, ValueError, "'random_state' parameter"),
+        ({"checkpoint": 3}, TypeError, "'checkpoint' parameter"),
         ({"n_threads": 0}, ValueError, "n_threads"),
         # Just above what the library allows: should the check ever go missing, this must not take the machine down.
         ({"n_threads": 1025}, ValueError, "threads"),
@@ -110,10 +117,10 @@ def test_equal_samples_too_large_to_be_squared():
 
 def test_weights():
     for weights, words in [
-        (np.ones(19), "19 sample weights for 20 samples"),
+        (np.ones(19), r"sample_weight.shape == \(19,\), expected \(20,\)"),
         (-np.ones(20), "the weight of sample 0 is -1"),
-        (np.full(20, np.nan), "the weight of sample 0 is NaN"),
-        (np.zeros(20), "all sample weights are zero"),
+        (np.full(20, np.nan), "Input sample_weight contains NaN"),
+        (np.zeros(20), "at least one non-zero"),
         (np.ones((20, 2)), "1D"),
     ]:
         with pytest.raises(ValueError, match=words):
@@ -151,6 +158,21 @@ def test_other_shapes_later():
         model.transform(np.full((1, 5, 4), np.nan))
 
 
+def test_options_of_the_others():
+    for estimator, words in [
+        (matmix.LowRank(center=3), "'center' parameter of LowRank"),
+        (matmix.LowRank(tol="small"), "'tol' parameter of LowRank"),
+        (matmix.GLRAM(n_threads=0), "'n_threads' parameter of GLRAM"),
+        (matmix.PPCA(max_iter=1.5), "'max_iter' parameter of PPCA"),
+        (matmix.NearestCore("mixture"), "'estimator' parameter of NearestCore"),
+        (matmix.NearestCore(prefit="yes"), "'prefit' parameter of NearestCore"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            estimator.fit(X, np.arange(20) % 3)
+    with pytest.raises(ValueError, match="'tol' parameter of Mixture"):
+        matmix.Mixture(tol=-1).partial_fit(X)
+
+
 @pytest.mark.parametrize("method", ["predict", "transform", "reconstruct", "score", "bic", "posterior", "denoise"])
 def test_not_fitted(method):
     with pytest.raises(matmix.NotFittedError, match="not fitted yet"):
@@ -167,10 +189,10 @@ def test_not_fitted(method):
 def test_recogniser():
     y = np.arange(20) % 3
     for model, args, words in [
-        (matmix.NearestCore(), (X, y[:-1]), "19 labels for 20 samples"),
+        (matmix.NearestCore(), (X, y[:-1]), r"inconsistent numbers of samples: \[20, 19\]"),
         (matmix.NearestCore(), (X, None), "requires y"),
         (matmix.NearestCore(), (X, y + 0.5), "Unknown label type"),
-        (matmix.NearestCore(distance="far"), (X, y), "option `distance` is 'far'"),
+        (matmix.NearestCore(distance="far"), (X, y), "'distance' parameter of NearestCore must be a str among"),
         (matmix.NearestCore(matmix.MP2DPCA()), (X, y), "every row"),
     ]:
         with pytest.raises(ValueError, match=words):
