@@ -27,7 +27,7 @@ OF_EVERY_FIT: dict[str, Any] = {
     "rank": [AT_LEAST_ONE, "array-like", None],
     "sample_shape": [numbers.Integral, "array-like", None],
     "max_iter": [Interval(numbers.Integral, 0, None, closed="left")],
-    "tol": [Interval(numbers.Real, 0, None, closed="left")],
+    "tol": [Interval(numbers.Real, 0, math.inf, closed="left")],
     "n_threads": [AT_LEAST_ONE, None],
 }
 """What the parameters that all models have may be."""

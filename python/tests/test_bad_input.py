@@ -79,6 +79,7 @@ def test_data(estimator, data, error, words):
         ({"max_iter": -1}, ValueError, "max_iter"),
         ({"tol": -1.0}, ValueError, "'tol' parameter of Mixture must be a float in the range"),
         ({"tol": float("nan")}, ValueError, "'tol' parameter of Mixture must be a float in the range"),
+        ({"tol": float("inf")}, ValueError, "'tol' parameter of Mixture must be a float in the range"),
         ({"tol": "small"}, TypeError, "tol"),
         ({"accelerate": "no"}, TypeError, "'accelerate' parameter of Mixture must be an instance of 'bool'"),
         ({"stop": "never"}, ValueError, "'stop' parameter of Mixture must be a str among {.*}. Got 'never'"),

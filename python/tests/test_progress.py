@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 
 import matmix
 import numpy as np
@@ -62,6 +63,30 @@ def test_ctrl_c_keeps_the_model(digits, threads):
     timer.join()
     assert model.history_.stop == "stopped" and model.n_iter_ < 100_000
     assert np.isfinite(model.score(X))
+
+
+def test_ctrl_c_twice_does_not_wait_for_the_iteration(digits):
+    X = np.tile(digits[0], (50, 1, 1))
+    times = []
+
+    def interrupt():
+        for _ in range(2):
+            time.sleep(0.1)
+            os.kill(os.getpid(), signal.SIGINT)
+        times.append(time.monotonic())
+
+    def callback(progress):
+        times.append(time.monotonic())
+        if progress.max_iter > 1:
+            threading.Thread(target=interrupt).start()
+
+    # Components that all explain every sample: none of them can be left out.
+    options = {"n_components": 60, "rank": 6, "init_params": "random", "random_state": 0, "tol": 0}
+    matmix.Mixture(**options, max_iter=1, callback=callback).fit(X)
+    start, end = times[-2:]
+    with pytest.raises(KeyboardInterrupt):
+        matmix.Mixture(**options, max_iter=2, callback=callback).fit(X)
+    assert time.monotonic() - times[-1] < (end - start) / 3, "an iteration takes that long"
 
 
 def test_other_signals_are_raised(digits):
