@@ -1,57 +1,22 @@
 //! The options of a fit that several commands share.
 
-use clap::ValueEnum;
-use matmix::{Algorithm, FitOptions, Precision, Preset, StopRule};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use matmix::{FitOptions, Precision, Preset, StopRule};
 
 use crate::data_args::{Sides, rank};
 use crate::numbers::{real, whole};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum AlgorithmArg {
-    /// Exact posterior, any order; the likelihood never falls.
-    Exact,
-    /// Algorithm 1 of the paper as printed; matrices only.
-    Paper,
-}
-
-impl AlgorithmArg {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Exact => "exact",
-            Self::Paper => "paper",
-        }
-    }
-}
-
-impl From<AlgorithmArg> for Algorithm {
-    fn from(arg: AlgorithmArg) -> Self {
-        match arg {
-            AlgorithmArg::Exact => Algorithm::Exact,
-            AlgorithmArg::Paper => Algorithm::Paper,
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum StopArg {
-    /// Small relative change of the mean log-likelihood.
-    Likelihood,
-    /// Small change of the reconstruction error, as in the paper.
-    Error,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum PrecisionArg {
-    /// Single for bytes and floats unless rounding would show, double for doubles.
-    Auto,
-    Single,
-    Double,
+/// One of the choices the library has, by its name.
+pub(crate) fn choice<T>(all: &'static [T]) -> impl TypedValueParser<Value = T>
+where
+    T: Into<&'static str> + std::str::FromStr<Err = matmix::Error> + Copy + Send + Sync,
+{
+    PossibleValuesParser::new(all.iter().map(|&choice| choice.into())).try_map(|name| name.parse::<T>())
 }
 
 /// A preset by its name.
-pub(crate) fn preset() -> impl clap::builder::TypedValueParser<Value = Preset> {
-    use clap::builder::TypedValueParser;
-    clap::builder::PossibleValuesParser::new(Preset::names()).try_map(|name| name.parse::<Preset>())
+pub(crate) fn preset() -> impl TypedValueParser<Value = Preset> {
+    choice(&Preset::ALL)
 }
 
 /// What is fitted and for how long.
@@ -71,21 +36,27 @@ pub(crate) struct Fitting {
     /// How small a change stops the fit; 0 runs all iterations.
     #[arg(long, value_parser = real, allow_negative_numbers = true, value_name = "TOL", default_value = "1e-6")]
     tol: f64,
-    /// The change of what.
-    #[arg(long, value_enum, default_value = "likelihood")]
-    stop: StopArg,
+    /// The change of what: of the mean log-likelihood, relative to it, or of the reconstruction error, as in the paper.
+    #[arg(long, value_parser = choice(StopRule::ALL), default_value_t)]
+    stop: StopRule,
     /// Only plain iterations: no guesses where they are heading.
     #[arg(long)]
     no_acceleration: bool,
+    /// Every iteration sees all samples, also the early ones.
+    #[arg(long)]
+    no_stages: bool,
     /// Begin so many times and keep the fit with the largest log-likelihood.
     #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N", default_value_t = 1)]
     n_init: usize,
     /// The seed of everything random.
     #[arg(long, value_parser = whole::<u64>, allow_negative_numbers = true, value_name = "SEED", default_value_t = 0)]
     seed: u64,
-    /// The precision in which samples are contracted.
-    #[arg(long, value_enum, default_value = "auto")]
-    precision: PrecisionArg,
+    /// The precision in which samples are contracted: auto is single for bytes and floats unless rounding would show.
+    #[arg(long, value_parser = choice(Precision::ALL), default_value_t)]
+    precision: Precision,
+    /// The smallest noise variance of a component, relative to the data's mean variance per element.
+    #[arg(long, value_parser = real, allow_negative_numbers = true, value_name = "SHARE", default_value = "1e-6")]
+    noise_floor: f64,
 }
 
 impl Fitting {
@@ -97,16 +68,11 @@ impl Fitting {
             max_iter: self.max_iter,
             accelerate: !self.no_acceleration,
             tol: self.tol,
-            stop: match self.stop {
-                StopArg::Likelihood => StopRule::LogLikelihood,
-                StopArg::Error => StopRule::ReconstructionError,
-            },
+            stop: self.stop,
+            stages: !self.no_stages,
             seed: self.seed,
-            precision: match self.precision {
-                PrecisionArg::Auto => Precision::Auto,
-                PrecisionArg::Single => Precision::Single,
-                PrecisionArg::Double => Precision::Double,
-            },
+            precision: self.precision,
+            noise_floor: self.noise_floor,
             ..FitOptions::default()
         }
     }

@@ -161,8 +161,12 @@ impl FitLine {
             0 => String::new(),
             _ => format!(", {:#} left at most", HumanDuration(self.bar.eta())),
         };
+        let part = match p.share {
+            1.0 => String::new(),
+            share => format!(" on 1/{} of the samples", (1.0 / share).round()),
+        };
         self.words.say(format!(
-            "{start}iteration {}/{}, log-likelihood {:.4}, error {:.4}{left}",
+            "{start}iteration {}/{}{part}, log-likelihood {:.4}, error {:.4}{left}",
             p.iteration, p.max_iter, p.log_likelihood, p.reconstruction_error
         ));
         if interrupt::by().is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

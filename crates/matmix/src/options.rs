@@ -21,6 +21,12 @@ macro_rules! choices {
             }
         }
 
+        impl From<$type> for &'static str {
+            fn from(choice: $type) -> Self {
+                choice.name()
+            }
+        }
+
         impl std::fmt::Display for $type {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(self.name())

@@ -202,6 +202,12 @@ impl std::str::FromStr for Preset {
     }
 }
 
+impl From<Preset> for &'static str {
+    fn from(preset: Preset) -> Self {
+        preset.name()
+    }
+}
+
 impl std::fmt::Display for Preset {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())

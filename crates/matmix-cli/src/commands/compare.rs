@@ -115,7 +115,7 @@ impl Compared {
     ) -> anyhow::Result<Self> {
         let fit = preset.fit(train, options, &mut |_| ControlFlow::Continue(()))?;
         let parts = preset.view(train)?.len() / train.len();
-        let figures = Figures::new(&fit, parts, f64::NAN);
+        let figures = Figures::new(&fit, train.len(), parts);
         let file = ModelFile { name: Some(preset.name().into()), ..ModelFile::new(fit.model) };
         let (mut held_out_error, mut held_out_log_likelihood) = (f64::NAN, f64::NAN);
         if let Some(held) = held {

@@ -4,13 +4,13 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use matmix::error::sides;
-use matmix::{Checkpoint, Event, FitOptions, Input, Model, ModelFile, Preset, PresetFit, Start, StopReason};
+use matmix::{Algorithm, Checkpoint, Event, FitOptions, Input, Model, ModelFile, Preset, PresetFit, Start, StopReason};
 use serde_json::{Value, json};
 
 use super::cluster;
 use crate::data_args::DataOptions;
 use crate::error::hinted;
-use crate::fit_args::{AlgorithmArg, Fitting, preset};
+use crate::fit_args::{Fitting, choice, preset};
 use crate::interrupt;
 use crate::kind::Kind;
 use crate::numbers::whole;
@@ -47,9 +47,9 @@ pub(crate) struct Fit {
     model: Option<Preset>,
     #[command(flatten)]
     fitting: Fitting,
-    /// The algorithm.
-    #[arg(long, value_enum, default_value = "exact", help_heading = "Fit")]
-    algorithm: AlgorithmArg,
+    /// exact: the exact posterior, any order, the likelihood never falls; paper: Algorithm 1 of the paper as printed, matrices only.
+    #[arg(long, value_parser = choice(Algorithm::ALL), default_value_t, help_heading = "Fit")]
+    algorithm: Algorithm,
     /// Where to begin: kmeans, random (the paper's) or a model file.
     #[arg(long, value_name = "kmeans|random|FILE", default_value = "kmeans", help_heading = "Fit")]
     init: String,
@@ -105,12 +105,7 @@ impl Fit {
         interrupt::kept();
         let view = preset.view(samples)?;
         let parts = view.len() / samples.len();
-        let bic = match &fit.model {
-            // One more pass: not for whoever wants to go.
-            Model::Mixture(m) if interrupt::by().is_none() => m.evaluate(&view)?.bic,
-            _ => f64::NAN,
-        };
-        let figures = Figures::new(&fit, parts, bic);
+        let figures = Figures::new(&fit, samples.len(), parts);
         self.tell(&fit, &figures, samples.len(), samples.shape(), seconds, quiet);
         if self.json {
             output::json(&figures.json(&fit, samples.len(), samples.shape(), seconds, options.seed))?;
@@ -160,8 +155,8 @@ impl Fit {
         let axes = answer["shape"].as_array().into_iter().flatten();
         let shape: Vec<usize> = axes.filter_map(Value::as_u64).map(|side| side as usize).collect();
         let parts = shape.iter().product::<usize>() / fit.model.shape().iter().product::<usize>();
-        let figures = Figures::new(&fit, parts, f64::NAN);
         let samples = answer["n_samples"].as_u64().unwrap_or_default() as usize;
+        let figures = Figures::new(&fit, samples, parts);
         let seconds = answer["seconds"].as_f64().unwrap_or_default();
         self.tell(&fit, &figures, samples, &shape, seconds, quiet);
         if self.json {
@@ -203,7 +198,7 @@ impl Fit {
             every: self.checkpoint_every,
             resume: self.resume,
         });
-        Ok(FitOptions { algorithm: self.algorithm.into(), start, checkpoint, ..self.fitting.options() })
+        Ok(FitOptions { algorithm: self.algorithm, start, checkpoint, ..self.fitting.options() })
     }
 
     /// What was asked for and is not used.
@@ -219,16 +214,13 @@ impl Fit {
 
     /// What goes into the model file, so that one can see later how it was made.
     fn describe(&self, options: &FitOptions) -> Value {
-        json!({
-            "components": options.components,
-            "algorithm": self.algorithm.name(),
-            "init": match options.start { Start::KMeans => "kmeans", Start::Random => "random", _ => "model" },
-            "max_iter": options.max_iter,
-            "tol": options.tol,
-            "accelerate": options.accelerate,
-            "n_init": options.n_init,
-            "seed": options.seed,
-        })
+        // Where the state was kept and how many threads there were is not how the model was made.
+        let options = FitOptions { checkpoint: None, threads: None, ..options.clone() };
+        let mut described = serde_json::to_value(options).unwrap_or_default();
+        if let Some(described) = described.as_object_mut() {
+            described.retain(|_, value| !value.is_null());
+        }
+        described
     }
 
     fn tell(
@@ -326,10 +318,23 @@ pub(crate) struct Figures {
     pub(crate) log_likelihood: f64,
     pub(crate) reconstruction_error: f64,
     pub(crate) bic: f64,
+    /// Passes over the whole set.
+    pub(crate) passes: f64,
+}
+
+/// The iterations of a fit by the share of the samples they saw.
+fn stages(history: &matmix::History) -> Value {
+    let early = history.early.iter().map(|e| (e.share, e.reconstruction_error.len()));
+    let all = [(1.0, history.reconstruction_error.len())];
+    let stage = |(share, evaluated): (f64, usize)| {
+        json!({ "share": share, "n_iterations": evaluated.saturating_sub(1) })
+    };
+    early.chain(all).map(stage).collect()
 }
 
 impl Figures {
-    pub(crate) fn new(fit: &PresetFit, parts: usize, bic: f64) -> Self {
+    /// Those of a fit to so many samples, each of which is so many to the model.
+    pub(crate) fn new(fit: &PresetFit, samples: usize, parts: usize) -> Self {
         let history = &fit.history;
         let last = |series: &[f64]| series.last().copied().unwrap_or(f64::NAN);
         let iterations = match fit.model {
@@ -341,7 +346,11 @@ impl Figures {
             iterations,
             log_likelihood: last(&history.log_likelihood) * parts as f64,
             reconstruction_error: last(&history.reconstruction_error) * (parts as f64).sqrt(),
-            bic,
+            bic: match &fit.model {
+                Model::Mixture(m) => m.bic(last(&history.log_likelihood), (samples * parts) as f64),
+                Model::LowRank(_) => f64::NAN,
+            },
+            passes: history.passes,
         }
     }
 
@@ -360,10 +369,13 @@ impl Figures {
             "n_components": fit.model.n_components(),
             "n_parameters": fit.model.n_parameters(),
             "n_iterations": self.iterations,
+            "stages": stages(&fit.history),
             "stop_reason": self.stop.name(),
             "log_likelihood": self.log_likelihood,
             "reconstruction_error": self.reconstruction_error,
             "bic": self.bic,
+            "passes": self.passes,
+            "samples_per_second": samples as f64 * self.passes / seconds,
             "seconds": seconds,
             "seed": seed,
             "weights": weights,

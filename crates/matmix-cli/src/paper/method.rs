@@ -3,7 +3,6 @@
 use matmix::fit::Observer;
 use matmix::{Algorithm, FitOptions, Preset, PresetFit, Samples, Start, StopRule};
 
-use crate::fit_args::AlgorithmArg;
 
 /// T: the largest number of iterations.
 pub(super) const ITERATIONS: usize = 50;
@@ -69,12 +68,12 @@ impl Method {
         samples: &Samples<'_>,
         k: usize,
         r: usize,
-        algorithm: AlgorithmArg,
+        algorithm: Algorithm,
         tol: f64,
         seed: u64,
         observer: &mut Observer<'_>,
     ) -> matmix::Result<PresetFit> {
-        let faithful = algorithm == AlgorithmArg::Paper;
+        let faithful = algorithm == Algorithm::Paper;
         let options = FitOptions {
             components: k,
             rank: if self == Method::MixPpcaFew { vec![r] } else { vec![r, r] },

@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use matmix::data::{DataSet, OpenOptions, open};
 use matmix::picture::{Grid, Image, ValueRange};
-use matmix::{Model, Preset, Samples};
+use matmix::{Algorithm, Model, Preset, Samples};
 
 use crate::data_args::scale;
 use crate::error::hinted;
-use crate::fit_args::AlgorithmArg;
+use crate::fit_args::choice;
 use crate::numbers::whole;
 use crate::output;
 
@@ -39,8 +39,8 @@ pub(crate) struct Paper {
     #[arg(long, value_name = "DATA")]
     data: Option<String>,
     /// paper: Algorithm 1 and the random start as printed; exact: exact EM from k-means.
-    #[arg(long, value_enum, default_value = "paper")]
-    algorithm: AlgorithmArg,
+    #[arg(long, value_parser = choice(Algorithm::ALL), default_value_t = Algorithm::Paper)]
+    algorithm: Algorithm,
     /// How often everything is repeated with another seed and, where the paper draws one, another split.
     #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N", default_value_t = 10)]
     repeats: usize,
@@ -95,7 +95,7 @@ impl Experiment {
 struct Setting {
     experiment: Experiment,
     data: DataSet,
-    algorithm: AlgorithmArg,
+    algorithm: Algorithm,
     repeats: usize,
     same_split: bool,
     seed: u64,

@@ -212,11 +212,7 @@ impl<T: Real> Consumer<T> for Summing<'_, T> {
         match &mut *self.loadings {
             Loadings::Joint(joint) => {
                 for &(k, gamma, a) in &*self.kept {
-                    let due = joint.add(simd, k, (gamma, a), |x, q| {
-                        found.centred(k, x);
-                        found.rounded_core(k, q);
-                    });
-                    if due {
+                    if joint.add(simd, k, (gamma, a), found) {
                         joint.flush(simd, found.plan, k, &mut sum.components[k]);
                     }
                 }

@@ -11,6 +11,8 @@
 use pulp::{Simd, WithSimd};
 
 use super::aligned::Aligned;
+use super::contract::has_room_for_pairs;
+use super::evaluator::Found;
 use super::plan::Plan;
 use super::simd::Real;
 use super::tiles::{evenly, greedily, tile};
@@ -26,8 +28,7 @@ const ROOM_BYTES: usize = 4 << 20;
 /// After so many samples of a component its sums are brought to double precision.
 const PATIENCE: usize = 1024;
 
-/// Vectors and columns per tile of the product.
-const TILE_VECTORS: usize = 3;
+/// Columns per tile of the product.
 const TILE_COLUMNS: usize = 4;
 
 /// The sums of all components, in the working precision.
@@ -82,7 +83,7 @@ impl<T: Real> Joint<T> {
         }
     }
 
-    /// Adds a sample with responsibility γ (times its weight) and a = γ u to component `k`; `fill` writes x − M and q. True
+    /// Adds a sample with responsibility γ (times its weight) and a = γ u to component `k`; x − M and q are what was found. True
     /// if it is time to bring the sums of the component to double precision.
     #[inline(always)]
     pub(super) fn add<S: Simd>(
@@ -90,7 +91,7 @@ impl<T: Real> Joint<T> {
         simd: S,
         k: usize,
         (gamma, a): (f64, f64),
-        fill: impl FnOnce(&mut [T], &mut [T]),
+        found: &Found<'_, T>,
     ) -> bool {
         let (core_len, left, right) = (self.core_len, self.left, self.right);
         let of = &mut self.gathered[k];
@@ -101,7 +102,8 @@ impl<T: Real> Joint<T> {
         of.scale += a;
         let (x, q) = self.rows[row * left..(row + 1) * left].split_at_mut(self.core_at);
         let q = &mut q[..core_len];
-        fill(x, q);
+        found.centred(k, x);
+        found.rounded_core(k, q);
         let factors = &mut self.factors[row * right..(row + 1) * right];
         let a = T::from_f64(a);
         for j in 0..core_len {
@@ -188,7 +190,9 @@ impl<T: Real> WithSimd for Multiply<'_, T> {
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
         let vectors = self.left * size_of::<T>() / size_of::<T::Vector<S>>();
-        for (v, width) in greedily(vectors, [TILE_VECTORS, 2]) {
+        // With 16 registers a third vector would send the sums of four columns to memory.
+        let sizes = if has_room_for_pairs::<S>() { [3, 2] } else { [2, 2] };
+        for (v, width) in greedily(vectors, sizes) {
             for (j, height) in evenly(self.right, TILE_COLUMNS) {
                 tile!(width, [3 2 1] x height, [1 2 3 4], self.tile(simd, v, j));
             }

@@ -221,6 +221,19 @@ fn joint_pays_off(shape: &[usize], rank: &[usize], components: usize) -> bool {
     bytes <= JOINT_BYTES && pass + joint < shape.len() * pass
 }
 
+/// Samples that the smallest part of a set has at least, in all and per component: with fewer, small components would be lost.
+const LEAST_STAGE: usize = 1000;
+const LEAST_PER_COMPONENT: usize = 100;
+
+/// How many samples of equal weight say as much as these (Kish 1965).
+fn worth(samples: &dyn Engine) -> f64 {
+    let squares: f64 = match samples.weights() {
+        Some(weights) => weights.iter().map(|w| w * w).sum(),
+        None => return samples.len() as f64,
+    };
+    samples.total_weight().powi(2) / squares
+}
+
 /// The steps of exact EM.
 pub(super) struct MixtureSteps<'a> {
     pub(super) about: About<'a>,
@@ -295,6 +308,16 @@ impl Steps for MixtureSteps<'_> {
             }
         }
         events
+    }
+
+    fn first_stage(&self) -> Stage {
+        let options = self.about.options;
+        // A model that was given may be as good as it gets.
+        if !options.stages || matches!(options.start, Start::Model(_)) {
+            return Stage::ALL;
+        }
+        let least = LEAST_STAGE.max(LEAST_PER_COMPONENT * options.components);
+        Stage::of_at_least(least as f64, worth(self.about.engine))
     }
 
     fn extrapolation(&self) -> Option<&dyn Extrapolation<Mixture>> {

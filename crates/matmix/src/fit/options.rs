@@ -112,6 +112,9 @@ pub struct FitOptions {
     /// Whether the exact algorithm may guess, once it has become slow, where its iterations are heading. A guess is only
     /// kept if the likelihood does not fall.
     pub accelerate: bool,
+    /// Whether early iterations of the exact algorithm may see a part of the samples only, where there are thousands of them.
+    /// Whether a fit has converged is always judged on all of them.
+    pub stages: bool,
     /// How small a change stops the fit; 0 runs all iterations.
     pub tol: f64,
     /// The change of what.
@@ -138,6 +141,7 @@ impl Default for FitOptions {
             n_init: 1,
             max_iter: 100,
             accelerate: true,
+            stages: true,
             tol: 1e-6,
             stop: StopRule::default(),
             seed: 0,

@@ -151,6 +151,11 @@ impl Mixture {
         self.n_components() * (self.sample_len() + loadings + 1) + self.n_components() - 1
     }
 
+    /// BIC from the mean log-likelihood of N samples.
+    pub fn bic(&self, mean_log_likelihood: f64, n: f64) -> f64 {
+        self.criteria(n * mean_log_likelihood, 0.0, n).bic
+    }
+
     /// BIC, AIC and ICL from a total log-likelihood, the entropy of the responsibilities and N.
     pub(crate) fn criteria(&self, log_likelihood: f64, entropy: f64, n: f64) -> Criteria {
         let m = self.n_parameters() as f64;

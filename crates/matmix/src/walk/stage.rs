@@ -18,6 +18,13 @@ impl Stage {
         Self(halvings.min(63))
     }
 
+    /// The smallest part of `n` samples that has at least so many of them; all, if that would be most of them.
+    pub(crate) fn of_at_least(least: f64, n: f64) -> Self {
+        let halvings = (n / least).log2().floor();
+        // Half of the samples are not worth a stage.
+        if halvings >= 2.0 { Self::new(halvings as u8) } else { Self::ALL }
+    }
+
     /// s.
     pub fn halvings(self) -> u8 {
         self.0

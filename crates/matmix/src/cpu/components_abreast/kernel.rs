@@ -18,8 +18,11 @@ use super::super::plan::Step;
 use super::super::simd::Real;
 use super::super::tiles::{evenly, greedily, tile};
 
-/// Vectors of lanes per tile of the first step.
-const TILE_VECTORS: usize = 3;
+/// Vectors of lanes per tile of the first step: with 16 registers a third one sends the sums of four rows to memory.
+#[inline(always)]
+fn tile_vectors<S: Simd>() -> usize {
+    if has_room_for_pairs::<S>() { 3 } else { 2 }
+}
 
 /// Units of lanes whose loadings lie together, so that they do not crowd each other out of the cache.
 pub(super) const GROUP: usize = 3;
@@ -87,7 +90,7 @@ impl<T: Real> WithSimd for First<'_, '_, T> {
             let Range { start, end } = vectors::<T, S>(&wanted);
             for piece in 0..pieces {
                 let along = self.step.n * piece / pieces..self.step.n * (piece + 1) / pieces;
-                for (v, width) in evenly(end - start, TILE_VECTORS) {
+                for (v, width) in evenly(end - start, tile_vectors::<S>()) {
                     let part = Part {
                         v: start + v,
                         width,
@@ -155,14 +158,13 @@ impl<T: Real> First<'_, '_, T> {
             }
         }
         let mut sum = self.begin::<M, V, S>(simd, starts, first, part);
-        let (u, stride) = self.loading::<S>(part);
         let data = self.x;
         let mut x = [&data[..length]; M];
         for m in 0..M {
             x[m] = &data[places[m]..places[m] + length];
         }
-        for i in 0..length {
-            let u = &u[i * stride..i * stride + V];
+        for (i, u) in self.loading::<S>(part).enumerate() {
+            let u = &u[..V];
             for m in 0..M {
                 let factor = T::splat(simd, x[m][i]);
                 for j in 0..V {
@@ -188,10 +190,9 @@ impl<T: Real> First<'_, '_, T> {
             starts[m] += m;
         }
         let mut sum = self.begin::<M, V, S>(simd, starts, to, part);
-        let (u, stride) = self.loading::<S>(part);
         let x = &self.x[at + part.along.start * after..at + (part.along.end - 1) * after + M];
-        for i in 0..part.along.len() {
-            let (u, x) = (&u[i * stride..i * stride + V], &x[i * after..i * after + M]);
+        for (i, u) in self.loading::<S>(part).enumerate() {
+            let (u, x) = (&u[..V], &x[i * after..i * after + M]);
             for m in 0..M {
                 let factor = T::splat(simd, x[m]);
                 for j in 0..V {
@@ -202,12 +203,13 @@ impl<T: Real> First<'_, '_, T> {
         self.end::<M, V, S>(&sum, to, part.v);
     }
 
-    /// The loadings from the first vector and row of a part on, and how far it is to the next row.
+    /// The loadings of a part, row by row, from its first vector on.
     #[inline(always)]
-    fn loading<S: Simd>(&self, part: &Part) -> (&[T::Vector<S>], usize) {
-        let stride = part.group.len();
-        let at = part.group.start * self.step.n + part.along.start * stride + part.v - part.group.start;
-        (&T::vectors::<S>(self.loading)[at..], stride)
+    fn loading<S: Simd>(&self, part: &Part) -> impl Iterator<Item = &[T::Vector<S>]> {
+        let (stride, before) = (part.group.len(), part.v - part.group.start);
+        let at = part.group.start * self.step.n + part.along.start * stride;
+        let rows = &T::vectors::<S>(self.loading)[at..at + part.along.len() * stride];
+        rows.chunks_exact(stride).map(move |row| &row[before..])
     }
 
     /// The sums of a tile: from their start, or from what is there already.
