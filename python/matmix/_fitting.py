@@ -46,6 +46,7 @@ class MixtureFitting(ModelEstimator):
     tol: float
     stop: str
     accelerate: bool
+    stages: bool
     algorithm: str
     random_state: Any
     warm_start: bool
@@ -65,6 +66,7 @@ class MixtureFitting(ModelEstimator):
         "n_init": [AT_LEAST_ONE],
         "stop": one_of("stop"),
         "accelerate": ["boolean"],
+        "stages": ["boolean"],
         "algorithm": one_of("algorithm"),
         "random_state": [
             Interval(Integral, 0, 2**64 - 1, closed="both"),
@@ -210,6 +212,7 @@ class MixtureFitting(ModelEstimator):
             "tol": self.tol,
             "stop": self.stop,
             "accelerate": self.accelerate,
+            "stages": self.stages,
             "seed": check_seed(self.random_state),
             "threads": self.n_threads,
             "precision": self.precision,

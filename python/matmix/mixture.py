@@ -68,6 +68,9 @@ class Mixture(DensityMixin, MixtureFitting):
     accelerate : bool, default=True
         Whether the exact algorithm may guess, once it has become slow, where its iterations are heading; a guess is
         only kept if the likelihood does not fall.
+    stages : bool, default=True
+        Whether early iterations of the exact algorithm may see a part of the samples only, where there are thousands of
+        them. Whether a fit has converged is always judged on all of them.
     algorithm : {"exact", "paper"}, default="exact"
         Exact EM, or Algorithm 1 of the paper as printed (matrices only, slow).
     random_state : int, RandomState, Generator or None, default=None
@@ -152,6 +155,7 @@ class Mixture(DensityMixin, MixtureFitting):
         tol: float = 1e-6,
         stop: str = "likelihood",
         accelerate: bool = True,
+        stages: bool = True,
         algorithm: str = "exact",
         random_state: Seed = None,
         warm_start: bool = False,
@@ -172,6 +176,7 @@ class Mixture(DensityMixin, MixtureFitting):
         self.tol = tol
         self.stop = stop
         self.accelerate = accelerate
+        self.stages = stages
         self.algorithm = algorithm
         self.random_state = random_state
         self.warm_start = warm_start

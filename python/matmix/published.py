@@ -69,6 +69,7 @@ class _One(Mixture):
         tol: float = 1e-6,
         stop: str = "likelihood",
         accelerate: bool = True,
+        stages: bool = True,
         algorithm: str = "exact",
         random_state: Seed = None,
         warm_start: bool = False,
@@ -87,6 +88,7 @@ class _One(Mixture):
         self.tol = tol
         self.stop = stop
         self.accelerate = accelerate
+        self.stages = stages
         self.algorithm = algorithm
         self.random_state = random_state
         self.warm_start = warm_start
