@@ -4,7 +4,9 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use matmix::error::sides;
-use matmix::{Algorithm, Checkpoint, Event, FitOptions, Input, Model, ModelFile, Preset, PresetFit, Start, StopReason};
+use matmix::{
+    Algorithm, Checkpoint, Event, FitOptions, Input, Model, ModelFile, Preset, PresetFit, Start, StopReason,
+};
 use serde_json::{Value, json};
 
 use super::cluster;
@@ -326,9 +328,7 @@ pub(crate) struct Figures {
 fn stages(history: &matmix::History) -> Value {
     let early = history.early.iter().map(|e| (e.share, e.reconstruction_error.len()));
     let all = [(1.0, history.reconstruction_error.len())];
-    let stage = |(share, evaluated): (f64, usize)| {
-        json!({ "share": share, "n_iterations": evaluated.saturating_sub(1) })
-    };
+    let stage = |(share, evaluated): (f64, usize)| json!({ "share": share, "n_iterations": evaluated.saturating_sub(1) });
     early.chain(all).map(stage).collect()
 }
 
