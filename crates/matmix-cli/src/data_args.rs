@@ -243,6 +243,11 @@ impl Seen {
         self.data.samples.shape()
     }
 
+    /// What a sample is called, where samples are files.
+    pub(crate) fn name(&self, sample: usize) -> Option<&str> {
+        self.data.names.as_ref().map(|names| names[sample].as_str())
+    }
+
     /// The axes of an array with one entry per sample: N, and the rows where the model is one of rows.
     pub(crate) fn axes(&self) -> Vec<usize> {
         let n = self.data.samples.len();

@@ -74,6 +74,9 @@ fn csv(seen: &Seen, gamma: &[f64], k: usize) -> String {
     if seen.parts > 1 {
         text.push_str(",row");
     }
+    if seen.data.names.is_some() {
+        text.push_str(",name");
+    }
     if labels.is_some() {
         text.push_str(",label");
     }
@@ -85,6 +88,9 @@ fn csv(seen: &Seen, gamma: &[f64], k: usize) -> String {
         text.push_str(&sample.to_string());
         if seen.parts > 1 {
             text.push_str(&format!(",{}", n % seen.parts));
+        }
+        if let Some(name) = seen.name(sample) {
+            text.push_str(&format!(",{}", field(name)));
         }
         if let Some(labels) = labels {
             text.push_str(&format!(",{}", field(labels.name(sample))));
@@ -102,6 +108,9 @@ fn object(seen: &Seen, gamma: &[f64], k: usize) -> Value {
         let mut one = json!({ "sample": sample, "component": best(row), "responsibilities": row });
         if seen.parts > 1 {
             one["row"] = (n % seen.parts).into();
+        }
+        if let Some(name) = seen.name(sample) {
+            one["name"] = name.into();
         }
         if let Some(labels) = &seen.data.labels {
             one["label"] = labels.name(sample).into();

@@ -20,7 +20,9 @@ use crate::table::{Table, count, number};
 
 /// Fit all models that the data allows and print them side by side.
 ///
-/// The presets that flatten samples get as many factors as a core has entries: the same compression.
+/// All of them keep as many numbers of a sample as -r says, or as nearly as many as they can: models that flatten samples get
+/// as many factors as a core has entries, and those that keep whole columns get fewer of them. A fifth of the samples is
+/// held back, and what counts is how the models do on those.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -33,9 +35,9 @@ pub(crate) struct Compare {
     /// Only these models; may be given several times.
     #[arg(long, value_parser = preset(), value_name = "NAME")]
     model: Vec<Preset>,
-    /// Hold back this share of the samples and measure the error on them.
-    #[arg(long, value_parser = real, allow_negative_numbers = true, value_name = "SHARE")]
-    holdout: Option<f64>,
+    /// Hold back this share of the samples and measure on them; 0 holds back none.
+    #[arg(long, value_parser = real, allow_negative_numbers = true, value_name = "SHARE", default_value = "0.2")]
+    holdout: f64,
     /// Print an array of JSON objects.
     #[arg(long)]
     json: bool,
@@ -50,8 +52,8 @@ impl Compare {
         let data = self.options.open(&self.data)?;
         let options = self.fitting.options();
         let (train, held) = match self.holdout {
-            None => (data.samples.clone(), None),
-            Some(share) => split(&data.samples, share, options.seed)?,
+            0.0 => (data.samples.clone(), None),
+            share => split(&data.samples, share, options.seed)?,
         };
         let wanted = |p: &Preset| {
             if self.model.is_empty() { p.fits_order(train.order()) } else { self.model.contains(p) }
@@ -61,6 +63,7 @@ impl Compare {
         let mut results = Vec::new();
         for preset in presets {
             bar.set_message(preset.name());
+            let options = FitOptions { rank: equal(preset, train.shape(), &options.rank), ..options.clone() };
             results.push(Compared::new(preset, &train, held.as_ref(), &options)?);
             bar.inc(1);
         }
@@ -69,6 +72,23 @@ impl Compare {
             return output::json(&results.iter().map(Compared::json).collect::<Value>());
         }
         output::result(&table(&results, held.is_some()).to_string())
+    }
+}
+
+/// The ranks with which a preset keeps as many numbers as a core of the wanted shape has, or as nearly as many as it can.
+pub(crate) fn equal(preset: Preset, shape: &[usize], rank: &[usize]) -> Vec<usize> {
+    let core: Vec<usize> = match rank {
+        [] => shape.iter().map(|&side| side.min(4)).collect(),
+        &[one] => vec![one; shape.len()],
+        given => given.to_vec(),
+    };
+    match (preset, shape) {
+        // Of a matrix these keep so many columns, as they are.
+        (Preset::TwoDPca | Preset::Mp2dPca, &[rows, columns]) => {
+            let kept = core.iter().product::<usize>() as f64 / rows as f64;
+            vec![core[0], (kept.round() as usize).clamp(1, columns)]
+        }
+        _ => core,
     }
 }
 
@@ -82,7 +102,7 @@ fn split<'a>(
     let held = (n as f64 * share).round() as usize;
     if !(share > 0.0 && share < 1.0) || held == 0 || held == n {
         let message = format!("--holdout {share}: no such share of {n} samples can be held back");
-        return Err(hinted(message, "--holdout takes a share between 0 and 1, such as 0.2"));
+        return Err(hinted(message, "--holdout takes a share between 0 and 1, such as 0.2, or 0 for none"));
     }
     let mut order: Vec<usize> = (0..n).collect();
     order.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
@@ -102,6 +122,7 @@ pub(crate) struct Compared {
     pub(crate) held_out_error: f64,
     pub(crate) log_likelihood: f64,
     pub(crate) held_out_log_likelihood: f64,
+    pub(crate) bic: f64,
     pub(crate) seconds: f64,
     pub(crate) history: History,
 }
@@ -137,6 +158,7 @@ impl Compared {
             held_out_error,
             log_likelihood: figures.log_likelihood,
             held_out_log_likelihood,
+            bic: figures.bic,
             seconds: fit.history.seconds,
             history: fit.history,
         })
@@ -145,7 +167,8 @@ impl Compared {
     fn json(&self) -> Value {
         json!({
             "model": self.preset.name(), "n_components": self.model.n_components(), "rank": self.model.rank(),
-            "n_parameters": self.model.n_parameters(), "reconstruction_error": self.error,
+            "n_kept": self.core.iter().product::<usize>(),
+            "n_parameters": self.model.n_parameters(), "bic": self.bic, "reconstruction_error": self.error,
             "held_out_error": self.held_out_error, "log_likelihood": self.log_likelihood,
             "held_out_log_likelihood": self.held_out_log_likelihood, "seconds": self.seconds,
         })
@@ -153,27 +176,52 @@ impl Compared {
 }
 
 fn table(results: &[Compared], held: bool) -> Table {
-    let mut head = vec!["model", "K", "core", "parameters", "error", "log-likelihood", "seconds"];
+    let mut head =
+        vec!["model", "K", "core", "kept", "parameters", "error", "log-likelihood", "BIC", "seconds"];
     if held {
-        head.insert(5, "held-out error");
-        head.insert(7, "held-out");
+        head.insert(6, "held-out error");
+        head.insert(8, "held-out");
     }
     let mut table = Table::new(head);
     for r in results {
+        // The likelihood of rows that are taken for independent samples is no likelihood of matrices.
+        let comparable = |x: f64| if r.preset == Preset::Mp2dPca { f64::NAN } else { x };
         let mut row = vec![
             r.preset.name().to_string(),
             r.model.n_components().to_string(),
             sides(&r.core),
+            r.core.iter().product::<usize>().to_string(),
             count(r.model.n_parameters()),
             number(r.error, 4),
-            number(r.log_likelihood, 2),
+            number(comparable(r.log_likelihood), 2),
+            number(comparable(r.bic), 0),
             number(r.seconds, 2),
         ];
         if held {
-            row.insert(5, number(r.held_out_error, 4));
-            row.insert(7, number(r.held_out_log_likelihood, 2));
+            row.insert(6, number(r.held_out_error, 4));
+            row.insert(8, number(comparable(r.held_out_log_likelihood), 2));
         }
         table.row(row);
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_models_keep_as_many_numbers_as_they_can_of_those_that_are_wanted() {
+        for rank in [&[][..], &[4], &[4, 4]] {
+            let kept = |preset: Preset| -> usize {
+                preset.rank(&[28, 28], &equal(preset, &[28, 28], rank)).iter().product()
+            };
+            for preset in [Preset::Pca, Preset::MixPpca, Preset::Glram, Preset::MixB2dPpca] {
+                assert_eq!(kept(preset), 16, "{preset} {rank:?}");
+            }
+            // One whole column is the least they can keep.
+            assert_eq!((kept(Preset::TwoDPca), kept(Preset::Mp2dPca)), (28, 1));
+        }
+        assert_eq!(equal(Preset::TwoDPca, &[8, 20], &[4, 6]), [4, 3]);
+    }
 }

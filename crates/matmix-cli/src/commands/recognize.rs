@@ -90,13 +90,19 @@ impl Recognize {
         let nearest = Recognizer::new(&file.model, &g, &known.index, distance)?.neighbours(&p, 1)?;
         drop(spinner);
         let found: Vec<&str> = nearest.iter().map(|n| known.names[n[0].class].as_str()).collect();
-        let mut csv = String::from(match probe.labels {
-            Some(_) => "probe,label,found,neighbour,distance\n",
-            None => "probe,found,neighbour,distance\n",
-        });
+        let mut csv = String::from("probe,");
+        let name =
+            |data: &DataSet, i: usize| data.names.as_ref().map_or(String::new(), |n| field(&n[i]) + ",");
+        for (column, there) in [("name,", probe.names.is_some()), ("label,", probe.labels.is_some())] {
+            csv.push_str(if there { column } else { "" });
+        }
+        csv.push_str("found,neighbour,");
+        csv.push_str(if gallery.names.is_some() { "neighbour_name,distance\n" } else { "distance\n" });
         for (i, n) in nearest.iter().enumerate() {
             let label = probe.labels.as_ref().map_or(String::new(), |l| field(l.name(i)) + ",");
-            csv.push_str(&format!("{i},{label}{},{},{:.6}\n", field(found[i]), n[0].index, n[0].distance));
+            let (own, other) = (name(&probe, i), name(&gallery, n[0].index));
+            let (found, at, distance) = (field(found[i]), n[0].index, n[0].distance);
+            csv.push_str(&format!("{i},{own}{label}{found},{at},{other}{distance:.6}\n"));
         }
         let Some(labels) = &probe.labels else {
             return target.write_text(&csv);

@@ -64,7 +64,12 @@ impl Reconstruct {
             let samples = Samples::from_vec(seen.shape(), rebuilt)?;
             // Drawn with the range of the originals, so that both can be compared.
             let range = range(&seen.data.samples)?;
-            write_folder(&self.output, &samples, &Grid { range, ..Grid::default() })?;
+            write_folder(
+                &self.output,
+                &samples,
+                seen.data.names.as_deref(),
+                &Grid { range, ..Grid::default() },
+            )?;
         }
         drop(spinner);
         let error = seen.file.model.reconstruction_error(&seen.view)? * (seen.parts as f64).sqrt();

@@ -87,11 +87,17 @@ fn words(seen: &Seen, scores: &[f64], mean: f64, worst: Option<&[usize]>) -> Str
         if seen.data.labels.is_some() {
             head.insert(1, "label");
         }
+        if seen.data.names.is_some() {
+            head.insert(1, "name");
+        }
         let mut table = Table::new(head);
         for &i in worst {
             let mut row = vec![i.to_string(), format!("{:.4}", scores[i])];
             if let Some(labels) = &seen.data.labels {
                 row.insert(1, labels.name(i).to_string());
+            }
+            if let Some(name) = seen.name(i) {
+                row.insert(1, name.to_string());
             }
             table.row(row);
         }
@@ -104,10 +110,19 @@ fn object(seen: &Seen, scores: &[f64], mean: f64, worst: Option<&[usize]>) -> Va
     let mut all = json!({
         "n_samples": scores.len(), "mean_log_likelihood": mean, "log_likelihood": scores,
     });
+    if let Some(names) = &seen.data.names {
+        all["names"] = names.iter().map(String::as_str).collect();
+    }
     if let Some(worst) = worst {
-        let one = |&i: &usize| match &seen.data.labels {
-            Some(labels) => json!({ "sample": i, "label": labels.name(i), "log_likelihood": scores[i] }),
-            None => json!({ "sample": i, "log_likelihood": scores[i] }),
+        let one = |&i: &usize| {
+            let mut one = json!({ "sample": i, "log_likelihood": scores[i] });
+            if let Some(labels) = &seen.data.labels {
+                one["label"] = labels.name(i).into();
+            }
+            if let Some(name) = seen.name(i) {
+                one["name"] = name.into();
+            }
+            one
         };
         all["worst"] = worst.iter().map(one).collect();
     }

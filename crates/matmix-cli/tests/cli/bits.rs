@@ -39,7 +39,7 @@ fn every_format_gives_the_same_model_for_the_same_pixels() {
     let mat = made::MatFile::new(false, true).variable("fea", 9, &[60, 784], 2, &fea);
     std::fs::write(path.join("x.mat"), mat.bytes).unwrap();
     let grid = Grid { range: ValueRange::Given(0.0, 255.0), ..Grid::default() };
-    write_folder(path.join("pictures"), &samples, &grid).unwrap();
+    write_folder(path.join("pictures"), &samples, None, &grid).unwrap();
 
     fit(path, "expected.mm", &[]);
     let expected = bytes(path, "expected.mm");

@@ -230,7 +230,7 @@ fn the_paper_goes_on_where_it_was() {
     for (person, of) in chosen.chunks(8).enumerate() {
         let samples = images.clone().select(of).unwrap();
         let grid = matmix::picture::Grid::default();
-        matmix::picture::write_folder(path.join(format!("faces/p{person}")), &samples, &grid).unwrap();
+        matmix::picture::write_folder(path.join(format!("faces/p{person}")), &samples, None, &grid).unwrap();
     }
     // FERET's images are the smallest; its grid is the same for four people as for fifty.
     let args =

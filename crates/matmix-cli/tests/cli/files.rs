@@ -15,7 +15,7 @@ fn prepared() -> tempfile::TempDir {
     let few = digits.clone().select(&(200..206).collect::<Vec<_>>()).unwrap();
     npy::write_array(folder.path().join("x.npy"), &[6, 28, 28], &few.to_f64(0..6).unwrap()).unwrap();
     std::fs::write(folder.path().join("y.txt"), "a\nb\nc\na\nb\nc\n").unwrap();
-    matmix::picture::write_folder(folder.path().join("faces"), &few, &Default::default()).unwrap();
+    matmix::picture::write_folder(folder.path().join("faces"), &few, None, &Default::default()).unwrap();
     fit(folder.path(), "m.mm", &[]);
     folder
 }

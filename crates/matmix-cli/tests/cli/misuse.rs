@@ -31,10 +31,10 @@ fn broken(folder: &Path) {
     write("two-labels.txt", b"a\nb\n");
     let digits = matmix::data::digits().samples;
     let two = digits.clone().select(&[0, 1]).unwrap();
-    write_folder(folder.join("ragged"), &two, &Grid::default()).unwrap();
+    write_folder(folder.join("ragged"), &two, None, &Grid::default()).unwrap();
     let large = Grid { enlarge: 2, ..Grid::default() };
     large.draw_samples(&digits, &[2]).unwrap().write_png(folder.join("ragged/large.png")).unwrap();
-    write_folder(folder.join("cut"), &two, &Grid::default()).unwrap();
+    write_folder(folder.join("cut"), &two, None, &Grid::default()).unwrap();
     let png = std::fs::read(folder.join("cut/001.png")).unwrap();
     std::fs::write(folder.join("cut/001.png"), &png[..png.len() / 2]).unwrap();
     std::fs::create_dir(folder.join("empty")).unwrap();

@@ -103,9 +103,14 @@ impl Grid {
     }
 }
 
-/// Writes one PNG per sample into `folder` (made if it is not there), `000.png`, `001.png` and so on, drawn as
+/// Writes one PNG per sample into `folder` (made if it is not there), under its name or as `000.png`, `001.png` and so on, drawn as
 /// `grid` says, and returns the files. [`ValueRange::Picture`] means the range of the whole set.
-pub fn write_folder(folder: impl AsRef<Path>, samples: &Samples<'_>, grid: &Grid) -> Result<Vec<PathBuf>> {
+pub fn write_folder(
+    folder: impl AsRef<Path>,
+    samples: &Samples<'_>,
+    names: Option<&[String]>,
+    grid: &Grid,
+) -> Result<Vec<PathBuf>> {
     let folder = folder.as_ref();
     std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, "make", &e))?;
     let mut grid = grid.clone();
@@ -119,8 +124,19 @@ pub fn write_folder(folder: impl AsRef<Path>, samples: &Samples<'_>, grid: &Grid
     }
     let digits = (samples.len() - 1).to_string().len().max(3);
     let mut files = Vec::with_capacity(samples.len());
+    let mut taken = std::collections::HashSet::new();
     for n in 0..samples.len() {
-        let path = folder.join(format!("{n:0digits$}.png"));
+        let path = match names.and_then(|names| names.get(n)) {
+            // The same picture with another ending; where two differ in the ending only, the whole name.
+            Some(name) => {
+                let path = folder.join(Path::new(name).with_extension("png"));
+                if taken.insert(path.clone()) { path } else { folder.join(format!("{name}.png")) }
+            }
+            None => folder.join(format!("{n:0digits$}.png")),
+        };
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent).map_err(|e| Error::io(parent, "make", &e))?;
+        }
         grid.draw_samples(samples, &[n])?.write_png(&path)?;
         files.push(path);
     }
@@ -190,7 +206,7 @@ mod tests {
         let seven = OpenOptions { take: Some(700..712), ..Default::default() };
         let samples = open("demo:mnist", &seven).unwrap().samples;
         let grid = Grid { range: ValueRange::Given(0.0, 255.0), ..Grid::default() };
-        let files = write_folder(folder.path().join("new"), &samples, &grid).unwrap();
+        let files = write_folder(folder.path().join("new"), &samples, None, &grid).unwrap();
         assert_eq!((files.len(), files[11].file_name().unwrap()), (12, "011.png".as_ref()));
         let back = open(folder.path().join("new").to_str().unwrap(), &OpenOptions::default()).unwrap();
         assert_eq!(back.samples.to_f64(0..12).unwrap(), samples.to_f64(0..12).unwrap());
