@@ -1,6 +1,6 @@
 //! `matmix report`: see the model in a browser.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use matmix::data::Labels;
 use matmix::report::content::{Axis, Colours, Confusion};
@@ -62,7 +62,7 @@ impl Report {
         let labels = seen.data.labels.clone().filter(|_| seen.parts == 1);
         let mut options = ReportOptions {
             title: self.title.clone().unwrap_or_default(),
-            data: seen.data.name.clone(),
+            data: short(&seen.data.name),
             colours: match self.colours.as_str() {
                 "grey" => Colours::Grey,
                 "sequential" => Colours::Sequential,
@@ -87,6 +87,12 @@ impl Report {
         target.say_wrote(quiet, "", "; open it in a browser");
         Ok(())
     }
+}
+
+/// The last part of a path: a page that is handed on need not tell where its data lay.
+fn short(name: &str) -> String {
+    let last = Path::new(name).file_name().map(|last| last.to_string_lossy().into_owned());
+    last.filter(|_| Path::new(name).is_absolute()).unwrap_or_else(|| name.to_owned())
 }
 
 /// `frequency (Hz)`: a name and, in brackets, a unit.

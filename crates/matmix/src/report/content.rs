@@ -68,8 +68,8 @@ pub struct Summary {
     pub log_likelihood: f64,
     /// e = √(Σ‖X − X̂‖²/N), the error of the paper.
     pub reconstruction_error: f64,
-    /// √(Σ‖X − X̂‖²/Σ‖X‖²), between 0 and 1 for a useful model.
-    pub relative_error: f64,
+    /// The share of the variance that is explained: 1 − Σ‖X − X̂‖²/Σ‖X − M‖², M being the mean of all samples.
+    pub explained: f64,
     /// Bayesian information criterion; smaller is better.
     pub bic: f64,
     /// Iterations of the fit, where known.
@@ -113,9 +113,9 @@ impl Summary {
             (
                 "Reconstruction error",
                 format!(
-                    "{} ({} % relative)",
+                    "{} ({} % of the variance explained)",
                     short(self.reconstruction_error),
-                    short(100.0 * self.relative_error)
+                    short(100.0 * self.explained)
                 ),
             ),
             ("BIC", with_digits(self.bic)),

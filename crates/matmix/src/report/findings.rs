@@ -67,7 +67,7 @@ pub(crate) struct Cast {
     pub(crate) index: Vec<usize>,
     /// How many have a part; they must have pictures.
     pub(crate) parts: usize,
-    /// Positions of the most likely samples of each component.
+    /// Positions of the samples nearest to the mean of each component, among its own.
     pub(crate) typical: Vec<Vec<usize>>,
     /// Positions of the least likely samples of each component.
     pub(crate) untypical: Vec<Vec<usize>>,
@@ -78,8 +78,14 @@ pub(crate) struct Cast {
 }
 
 impl Cast {
-    /// Chooses who is shown; the rest of the map is an even selection of at most `points` in all.
-    pub(crate) fn new(findings: &Findings, relative_error: &[f64], components: usize, points: usize) -> Self {
+    /// Chooses who is shown, `distance` being how far each sample is from the mean of its component; the rest of the map is an even selection of at most `points` in all.
+    pub(crate) fn new(
+        findings: &Findings,
+        distance: &[f64],
+        relative_error: &[f64],
+        components: usize,
+        points: usize,
+    ) -> Self {
         let n = findings.component.len();
         let mut members = vec![Vec::new(); components];
         for (i, &k) in findings.component.iter().enumerate() {
@@ -88,11 +94,14 @@ impl Cast {
         let mut cast = Self::default();
         let mut position = HashMap::new();
         for of in &mut members {
-            of.sort_by(|&a, &b| findings.log_density[b].total_cmp(&findings.log_density[a]));
+            // The densest samples of a component need not look like it: they are those with the least of everything.
+            of.sort_by(|&a, &b| distance[a].total_cmp(&distance[b]));
             // A sample is not both: a component of seven shows three of each.
             let each = STRIP.min(of.len() / 2).max(usize::from(!of.is_empty()));
             let typical = cast.take(&mut position, of.iter().take(each));
-            let untypical = cast.take(&mut position, of.iter().skip(each).rev().take(each));
+            let others = &mut of[each..];
+            others.sort_by(|&a, &b| findings.log_density[a].total_cmp(&findings.log_density[b]));
+            let untypical = cast.take(&mut position, others.iter().take(each));
             cast.typical.push(typical);
             cast.untypical.push(untypical);
         }
@@ -165,7 +174,7 @@ mod tests {
     fn everybody_is_there_once_and_the_worst_are_the_worst() {
         let findings = some(100, 3);
         let error: Vec<f64> = (0..100).map(f64::from).collect();
-        let cast = Cast::new(&findings, &error, 3, 3000);
+        let cast = Cast::new(&findings, &error, &error, 3, 3000);
         let mut all = cast.index.clone();
         all.sort_unstable();
         assert_eq!(all, (0..100).collect::<Vec<_>>());
@@ -173,23 +182,23 @@ mod tests {
         assert_eq!(cast.index[cast.spread[0]], 0);
         assert_eq!(cast.index[cast.spread[11]], 99);
         assert_eq!(findings.log_likelihood[cast.index[cast.outliers[0]]], 0.0);
-        let best = cast.index[cast.typical[1][0]];
-        assert!(
-            (0..100).filter(|i| i % 3 == 1).all(|i| findings.log_density[i] <= findings.log_density[best])
-        );
+        assert_eq!(cast.index[cast.typical[1][0]], 1);
+        let worst = cast.index[cast.untypical[1][0]];
+        let of_its_own = (0..100).filter(|i| i % 3 == 1 && *i > 16);
+        assert!(of_its_own.into_iter().all(|i| findings.log_density[i] >= findings.log_density[worst]));
     }
 
     #[test]
     fn a_large_set_is_thinned_and_keeps_its_parts() {
         let error = vec![1.0; 10_000];
-        let cast = Cast::new(&some(10_000, 2), &error, 2, 500);
+        let cast = Cast::new(&some(10_000, 2), &error, &error, 2, 500);
         assert_eq!(cast.index.len(), 500);
         assert!(cast.parts <= 48);
     }
 
     #[test]
     fn few_samples_and_empty_components_are_no_trouble() {
-        let cast = Cast::new(&some(1, 1), &[0.5], 3, 10);
+        let cast = Cast::new(&some(1, 1), &[0.5], &[0.5], 3, 10);
         assert_eq!((cast.index.clone(), cast.spread.clone()), (vec![0], vec![0]));
         assert!(cast.typical[1].is_empty() && cast.untypical[0].is_empty());
         assert_eq!(histogram(&[2.0, 2.0]).counts.iter().sum::<usize>(), 2);

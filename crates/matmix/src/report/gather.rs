@@ -6,7 +6,7 @@ use super::findings::{Cast, Findings, histogram};
 use super::layout::{self, Blocks};
 use super::options::ReportOptions;
 use super::plane::leading_plane;
-use super::survey::survey;
+use super::survey::{squared_distances, survey};
 use crate::data::{Element, Labels, Samples};
 use crate::error::{Error, Result, sides};
 use crate::infer::ask;
@@ -28,9 +28,11 @@ pub fn gather(model: &Mixture, samples: &Samples<'_>, options: &ReportOptions) -
     }
     let survey = survey(samples)?;
     let findings = Findings::new(model, samples)?;
-    let relative = |n: usize| ratio(findings.squared_error[n], survey.squared_norm[n]).sqrt();
+    let own = |n: usize| model.components()[findings.component[n]].mean();
+    let [spread, distance] = squared_distances(samples, |n| [&survey.mean, own(n)])?;
+    let relative = |n: usize| ratio(findings.squared_error[n], spread[n]).sqrt();
     let relative_error: Vec<f64> = (0..samples.len()).map(relative).collect();
-    let cast = Cast::new(&findings, &relative_error, model.n_components(), options.points);
+    let cast = Cast::new(&findings, &distance, &relative_error, model.n_components(), options.points);
 
     // The means are numbers of four bytes; pictures are one byte an element.
     let pictures = cast.parts + 4 * model.n_components();
@@ -71,11 +73,12 @@ pub fn gather(model: &Mixture, samples: &Samples<'_>, options: &ReportOptions) -
         free_parameters: model.n_parameters(),
         log_likelihood,
         reconstruction_error: ratio(squared_error, samples.total_weight()).sqrt(),
-        relative_error: ratio(squared_error, total(&survey.squared_norm)).sqrt(),
+        explained: 1.0 - ratio(squared_error, total(&spread)),
         bic: criteria.bic,
         iterations: history.map(History::n_iterations),
         stop_reason: history.and_then(|h| h.stop).map(|stop| in_words(stop).to_owned()),
-        seconds: history.map(|h| h.seconds),
+        // A model file does not say how long its fit took: the same fit gives the same file.
+        seconds: history.map(|h| h.seconds).filter(|&seconds| seconds > 0.0),
         seed: options.seed,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         metadata: metadata(options, &blocks, &stored),
@@ -84,7 +87,7 @@ pub fn gather(model: &Mixture, samples: &Samples<'_>, options: &ReportOptions) -
     Ok(Content {
         title: if options.title.is_empty() { data } else { options.title.clone() },
         summary,
-        warnings: warnings(history),
+        warnings: warnings(history).into_iter().chain(idle(model, criteria.bic, total(&spread), samples)).collect(),
         history: history.map(steps).unwrap_or_default(),
         components: (0..model.n_components())
             .map(|k| component(model, k, &findings, &cast, &blocks, history))
@@ -279,7 +282,7 @@ fn concerns(event: &Event) -> Option<usize> {
     }
 }
 
-/// What happened, with `who` as the subject; components are counted from 1 for people.
+/// What happened, with `who` as the subject.
 fn sentence(event: &Event, who: &str) -> String {
     match event {
         Event::Reseeded { iteration, sample, .. } => format!(
@@ -305,10 +308,23 @@ fn warnings(history: Option<&History>) -> Vec<String> {
         _ => None,
     };
     let events = history.events.iter().map(|event| match concerns(event) {
-        Some(k) => sentence(event, &format!("Component {}", k + 1)),
+        Some(k) => sentence(event, &format!("Component {k}")),
         None => sentence(event, "A component"),
     });
     stop.into_iter().chain(events).collect()
+}
+
+/// Says so if a single mean with the same noise everywhere does as well: then there is nothing to see in the pictures.
+fn idle(model: &Mixture, bic: f64, spread: f64, samples: &Samples<'_>) -> Option<String> {
+    let (n, size) = (samples.total_weight(), model.sample_len() as f64);
+    let variance = spread / (n * size);
+    let log_likelihood = -0.5 * n * size * ((2.0 * std::f64::consts::PI * variance).ln() + 1.0);
+    let plain = -2.0 * log_likelihood + (size + 1.0) * n.ln();
+    (bic >= plain).then(|| {
+        "By BIC this model explains these samples no better than one mean with the same noise everywhere: its pictures may \
+         show nothing but noise."
+            .to_owned()
+    })
 }
 
 fn in_words(stop: StopReason) -> &'static str {

@@ -47,7 +47,7 @@ function drawGlance() {
     const art = drawing(components[k].mean, own);
     art.setAttribute("aria-hidden", "true");
     const weight = html("span", { class: "weight" }, `${(100 * components[k].weight).toFixed(0)} %`);
-    return html("a", { href: `#component-${k + 1}`, "aria-label": `Component ${k + 1}, weight ${percent(components[k].weight)}` }, art, weight);
+    return html("a", { href: `#component-${k}`, "aria-label": `Component ${k}, weight ${percent(components[k].weight)}` }, art, weight);
   }));
 }
 
@@ -86,7 +86,7 @@ function drawComponents() {
     const role = (name) => card.querySelector(`[data-role=${name}]`);
     card.querySelector(".swatch").append(swatch(k));
     card.querySelectorAll("[data-number]").forEach((node) => { node.textContent = format(Number(node.dataset.number), 3); });
-    role("mean").append(picture({ values: c.mean, name: `Mean of component ${k + 1}` }));
+    role("mean").append(picture({ values: c.mean, name: `Mean of component ${k}` }));
     const samples = (name, positions) => fillStrip(role(name), positions.map((position) => samplePicture(position, `${stored.index[position]}`)));
     samples("typical", c.typical);
     samples("untypical", c.untypical);
@@ -94,11 +94,11 @@ function drawComponents() {
       const values = loadingPicture(k, entry);
       return picture({
         values, scale: signedScale(reachOf(values)), caption: percent(entry.share),
-        name: `Component ${k + 1}, loading ${entryName(entry)}: ${percent(entry.share)} of the explained variance`,
+        name: `Component ${k}, loading ${entryName(entry)}: ${percent(entry.share)} of the explained variance`,
       });
     }));
     for (const [name, what] of [["typical", "Most typical samples"], ["untypical", "Least typical samples"], ["loadings", "Strongest loadings"]]) {
-      role(name).setAttribute("aria-label", `${what} of component ${k + 1}`);
+      role(name).setAttribute("aria-label", `${what} of component ${k}`);
       if (!role(name).children.length) role(name).textContent = "None.";
     }
   });
@@ -124,7 +124,7 @@ function setUpExplorer() {
   byId("explorer-change").append(change, origin);
   // A wide picture gets the whole width, with the small ones below it.
   byId("explorer").querySelector(".explorer").classList.toggle("flat", broad);
-  const title = () => `explorer-component-${explorer.component + 1}`;
+  const title = () => `explorer-component-${explorer.component}`;
   byId("explorer-under").append(colourBar(valueScale, valueName), saver("explorer", "the explorer's picture", {
     drawn: () => pictureSvg({ values: explorer.matrix, scale: valueScale, name: title() }),
     rows: () => pictureRowsCsv({ values: explorer.matrix }),
@@ -182,15 +182,15 @@ function setUpExplorer() {
     stored.component.forEach((of, position) => { if (of === k && members.length < 400) members.push(position); });
     sample.replaceChildren(...members.map((position) => html("option", { value: position }, sampleName(position).replace("Sample ", ""))));
     sample.disabled = byId("explorer-load").disabled = members.length === 0;
-    start(new Float64Array(coreSize), `Component ${k + 1}: its mean.`);
+    start(new Float64Array(coreSize), `Component ${k}: its mean.`);
   };
 
-  choice.append(...components.map((c, k) => html("option", { value: k }, `${k + 1} (${percent(c.weight)})`)));
+  choice.append(...components.map((c, k) => html("option", { value: k }, `${k} (${percent(c.weight)})`)));
   choice.addEventListener("change", () => chooseComponent(Number(choice.value)));
   byId("explorer-reset").addEventListener("click", () => {
     explorer.loaded = null;
     origin.replaceChildren();
-    start(new Float64Array(coreSize), `Component ${explorer.component + 1}: its mean.`);
+    start(new Float64Array(coreSize), `Component ${explorer.component}: its mean.`);
   });
   byId("explorer-load").addEventListener("click", () => {
     const position = Number(sample.value);
@@ -251,13 +251,13 @@ function setUpMap() {
   const save = saver("map", "the map", {
     drawn: () => host.querySelector("svg"),
     rows: () => [["sample", "component", ...(byLabel ? ["label"] : []), "x", "y", "log-likelihood", "relative error"],
-      ...stored.index.map((n, i) => [n, stored.component[i] + 1, ...(byLabel ? [labelOf(i)] : []), stored.x[i], stored.y[i], stored.log_likelihood[i], stored.relative_error[i]])],
+      ...stored.index.map((n, i) => [n, stored.component[i], ...(byLabel ? [labelOf(i)] : []), stored.x[i], stored.y[i], stored.log_likelihood[i], stored.relative_error[i]])],
   });
   chart.append(html("div", { class: "panel-head" }, html("label", null, "Colour by ", choice), save), host, legend);
 
   const groupOf = (i) => (map.by === "label" ? stored.label[i] : stored.component[i]);
   const visible = (i) => !map.hidden.has(groupOf(i));
-  const groups = () => (map.by === "label" ? stored.label_names : components.map((_, k) => `${k + 1}`));
+  const groups = () => (map.by === "label" ? stored.label_names : components.map((_, k) => `${k}`));
 
   const draw = (width) => {
     const height = Math.round(Math.min(620, Math.max(320, 0.72 * width)));
@@ -308,7 +308,7 @@ function setUpMap() {
     ]);
     live.textContent = sampleName(i);
     const fact = (name, value) => html("div", null, html("dt", null, name), html("dd", null, value));
-    facts.replaceChildren(fact("Component", `${stored.component[i] + 1} (${percent(stored.responsibility[i])})`),
+    facts.replaceChildren(fact("Component", `${stored.component[i]} (${percent(stored.responsibility[i])})`),
       fact(likelihoodName, format(stored.log_likelihood[i])), fact("Relative error", percent(stored.relative_error[i])));
   };
 
@@ -374,7 +374,7 @@ function drawOutliers() {
   const list = byId("outlier-list");
   fillStrip(list, data.outliers.map((position) => {
     const figure = samplePicture(position, "");
-    figure.querySelector("figcaption").append(html("b", null, format(stored.log_likelihood[position])), html("br"), sampleName(position), html("br"), `component ${stored.component[position] + 1}`);
+    figure.querySelector("figcaption").append(html("b", null, format(stored.log_likelihood[position])), html("br"), sampleName(position), html("br"), `component ${stored.component[position]}`);
     return figure;
   }));
   list.setAttribute("aria-label", "The least likely samples");

@@ -1,4 +1,4 @@
-//! One look at all samples: their norms and the range of their values.
+//! Two looks at all samples: their mean and the range of their values, then how far they are from means.
 
 use crate::data::Samples;
 use crate::error::Result;
@@ -6,8 +6,8 @@ use crate::error::Result;
 /// What a pass over the values finds.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Survey {
-    /// ‖X_n‖² of every sample.
-    pub(crate) squared_norm: Vec<f64>,
+    /// The mean of all samples, weighted.
+    pub(crate) mean: Vec<f64>,
     /// The smallest value.
     pub(crate) low: f64,
     /// The largest value.
@@ -24,15 +24,19 @@ pub(crate) fn survey(samples: &Samples<'_>) -> Result<Survey> {
     let size = samples.sample_len();
     let at_once = ((1 << 20) / size).clamp(1, samples.len());
     let stride = (samples.len() * size).div_ceil(KEPT) | 1;
-    let mut found = Survey { low: f64::INFINITY, high: f64::NEG_INFINITY, ..Survey::default() };
+    let mean = vec![0.0; size];
+    let mut found = Survey { mean, low: f64::INFINITY, high: f64::NEG_INFINITY, ..Survey::default() };
     let mut kept = Vec::new();
     for start in (0..samples.len()).step_by(at_once) {
         let range = start..(start + at_once).min(samples.len());
         let values = samples.to_f64(range.clone())?;
         if values.iter().any(|v| !v.is_finite()) {
-            samples.check_finite(range)?;
+            samples.check_finite(range.clone())?;
         }
-        found.squared_norm.extend(values.chunks_exact(size).map(|x| x.iter().map(|v| v * v).sum::<f64>()));
+        for (n, x) in range.zip(values.chunks_exact(size)) {
+            let share = samples.weight(n) / samples.total_weight();
+            found.mean.iter_mut().zip(x).for_each(|(mean, v)| *mean += share * v);
+        }
         for (i, &v) in values.iter().enumerate() {
             found.low = found.low.min(v);
             found.high = found.high.max(v);
@@ -47,19 +51,47 @@ pub(crate) fn survey(samples: &Samples<'_>) -> Result<Survey> {
     Ok(found)
 }
 
+/// ‖X_n − M‖² of every sample, for the mean that `mean` gives for its number.
+pub(crate) fn squared_distances<'m>(
+    samples: &Samples<'_>,
+    mean: impl Fn(usize) -> [&'m [f64]; 2],
+) -> Result<[Vec<f64>; 2]> {
+    let size = samples.sample_len();
+    let at_once = ((1 << 20) / size).clamp(1, samples.len());
+    let mut found = [Vec::with_capacity(samples.len()), Vec::with_capacity(samples.len())];
+    for start in (0..samples.len()).step_by(at_once) {
+        let range = start..(start + at_once).min(samples.len());
+        let values = samples.to_f64(range.clone())?;
+        for (n, x) in range.zip(values.chunks_exact(size)) {
+            for (found, mean) in found.iter_mut().zip(mean(n)) {
+                found.push(x.iter().zip(mean).map(|(x, m)| (x - m) * (x - m)).sum());
+            }
+        }
+    }
+    Ok(found)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::error::Error;
 
     #[test]
-    fn norms_and_range_are_found_and_a_spike_does_not_set_the_scale() {
+    fn mean_and_range_are_found_and_a_spike_does_not_set_the_scale() {
         let mut values: Vec<f64> = (0..4000).map(|i| f64::from(i % 100)).collect();
         values[1234] = 1e6;
         let samples = Samples::from_vec(&[20], values.clone()).unwrap();
         let found = survey(&samples).unwrap();
+        let mean: f64 = values.iter().skip(1).step_by(20).sum::<f64>() / 200.0;
+        assert!((found.mean[1] - mean).abs() < 1e-12 * mean);
+        let zero = [0.0; 20];
+        let [from_mean, norms] = squared_distances(&samples, |_| [&found.mean, &zero]).unwrap();
         let norm: f64 = values[20..40].iter().map(|v| v * v).sum();
-        assert_eq!((found.squared_norm.len(), found.squared_norm[1]), (200, norm));
+        assert_eq!((norms.len(), norms[1]), (200, norm));
+        // Σ‖X − M‖² = Σ‖X‖² − N‖M‖².
+        let square: f64 = found.mean.iter().map(|m| m * m).sum();
+        let expected = norms.iter().sum::<f64>() - 200.0 * square;
+        assert!((from_mean.iter().sum::<f64>() - expected).abs() < 1e-9 * expected);
         assert_eq!((found.low, found.high), (0.0, 1e6));
         assert!(found.middle_high <= 99.0 && found.middle_low == 0.0);
     }
