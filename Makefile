@@ -2,7 +2,7 @@
 # make test   sets everything up and runs every test: Rust, Python, and the browser where one is installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo python test test-rust test-python test-browser fuzz lint bench bench-kernels bench-quick clean
+.PHONY: help demo python check test test-rust test-python test-browser fuzz lint bench bench-kernels bench-quick clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -12,6 +12,12 @@ demo: ## fit, compare and look: the main job on the embedded digits
 
 python: ## the Python package, built and installed into .venv
 	sh python/scripts/build.sh
+
+check: ## the fast tier: formatting, unit tests, the parts of the library that build alone; under a minute after a build
+	cargo fmt --all --check
+	cargo test -p matmix --lib
+	cargo test -p matmix-cli --bins
+	cargo check -p matmix --no-default-features
 
 test: lint test-rust test-python test-browser ## every test
 
@@ -33,6 +39,8 @@ fuzz: ## broken files for every reader, for SECONDS_EACH seconds each (300), new
 lint: ## formatting and lints, without a single warning
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
+	cargo clippy -p matmix --no-default-features -- -D warnings
+	RUSTDOCFLAGS='-D warnings' cargo doc --quiet --no-deps -p matmix
 
 bench: bench-kernels ## us and the peers: writes docs/benchmarks.md, its numbers and its picture (about 20 minutes)
 	benchmarks/run.sh

@@ -29,9 +29,11 @@ pub mod model;
 mod options;
 mod parallel;
 pub mod pass;
+#[cfg(feature = "images")]
 pub mod picture;
 pub mod preset;
 mod recognize;
+#[cfg(feature = "report")]
 pub mod report;
 mod walk;
 

@@ -114,7 +114,7 @@ pub(crate) fn decode_into(descr: &str, body: &[u8], to: &mut Buffer) -> std::res
         "i2" => numbers!(i16, to.f32, f32),
         "f2" => to.f32.extend(body.chunks_exact(2).map(|b| {
             let bytes = [b[0], b[1]];
-            (if big { half::f16::from_be_bytes(bytes) } else { half::f16::from_le_bytes(bytes) }).to_f32()
+            half_precision(if big { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) })
         })),
         "f4" => numbers!(f32, to.f32, f32),
         "u4" => numbers!(u32, to.f64, f64),
@@ -151,9 +151,38 @@ pub(crate) fn from_fortran_order<T: Copy>(shape: &[usize], x: &[T]) -> Vec<T> {
     out
 }
 
+/// A number of half precision: a sign, five bits of exponent, ten of fraction.
+fn half_precision(bits: u16) -> f32 {
+    let (exponent, fraction) = (i32::from(bits >> 10 & 31), f32::from(bits & 1023));
+    let size = match exponent {
+        0 => fraction * 2f32.powi(-24),
+        31 if fraction == 0.0 => f32::INFINITY,
+        31 => f32::NAN,
+        _ => (1024.0 + fraction) * 2f32.powi(exponent - 25),
+    };
+    if bits >> 15 == 1 { -size } else { size }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn half_precision_is_read_exactly() {
+        // From the tables of IEEE 754: one, the least number, the least normal one, the largest, −2, infinity.
+        for (bits, value) in [
+            (0x3c00, 1.0),
+            (0x0001, 2f32.powi(-24)),
+            (0x0400, 2f32.powi(-14)),
+            (0x7bff, 65504.0),
+            (0xc000, -2.0),
+            (0x3555, 0.333_251_95),
+            (0x7c00, f32::INFINITY),
+        ] {
+            assert_eq!(half_precision(bits), value, "{bits:x}");
+        }
+        assert!(half_precision(0x7e00).is_nan() && half_precision(0x8000).is_sign_negative());
+    }
 
     #[test]
     fn half_precision_is_read_in_either_byte_order() {

@@ -6,7 +6,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Element, ModelFile, OpenOptions, Samples};
+#[cfg(feature = "formats")]
+use super::OpenOptions;
+use super::{Element, ModelFile, Samples};
 use crate::error::{Error, Result};
 use crate::pass::Engine;
 
@@ -59,11 +61,13 @@ impl Input {
     }
 
     /// The same with the way images were read.
+    #[cfg(feature = "formats")]
     pub fn with_images(self, options: &OpenOptions) -> Self {
         Self { resize: options.resize, colour: options.colour, ..self }
     }
 
     /// The same way to read images, where `options` do not say another one.
+    #[cfg(feature = "formats")]
     pub fn images(&self, options: &OpenOptions) -> OpenOptions {
         OpenOptions {
             resize: options.resize.or(self.resize),

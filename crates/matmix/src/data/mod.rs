@@ -5,30 +5,47 @@
 //! of whatever a person names.
 
 pub mod atomic;
+#[cfg(feature = "formats")]
 mod csv;
+#[cfg(feature = "demo")]
 mod digits;
+#[cfg_attr(not(feature = "formats"), allow(dead_code))]
 mod elements;
 mod file;
+#[cfg_attr(not(feature = "formats"), allow(dead_code))]
 mod files;
 mod flat;
+#[cfg(feature = "formats")]
 mod folder;
+#[cfg(feature = "formats")]
 mod foreign;
+#[cfg(feature = "formats")]
 mod idx;
+#[cfg(feature = "images")]
 pub(crate) mod image;
+#[cfg(feature = "formats")]
 mod images;
 mod input;
+#[cfg(feature = "formats")]
 mod labels;
+#[cfg_attr(not(feature = "formats"), allow(dead_code))]
 mod limit;
 #[cfg(test)]
 #[path = "../../tests/suite/made.rs"]
 mod made;
+#[cfg(feature = "formats")]
 mod mat;
 mod meter;
 mod model_file;
+#[cfg(feature = "formats")]
 mod notes;
+#[cfg_attr(not(feature = "formats"), allow(dead_code))]
 pub mod npy;
+#[cfg(feature = "formats")]
 mod npz;
+#[cfg(feature = "formats")]
 mod open;
+#[cfg_attr(not(feature = "formats"), allow(dead_code))]
 mod patterns;
 #[cfg(test)]
 #[path = "../../tests/suite/pictures.rs"]
@@ -38,14 +55,19 @@ mod samples;
 mod source;
 mod spec;
 pub(crate) mod tensors;
+#[cfg(feature = "formats")]
 mod walk;
 
+#[cfg(feature = "demo")]
 pub use digits::digits;
 pub use input::Input;
+#[cfg(feature = "formats")]
 pub use labels::Labels;
 pub use meter::{Meter, Reading};
 pub use model_file::ModelFile;
+#[cfg(feature = "formats")]
 pub use notes::Note;
+#[cfg(feature = "formats")]
 pub use open::{DataSet, OpenOptions, files_of, open};
 pub use patterns::matching;
 pub use samples::Samples;

@@ -172,7 +172,9 @@ impl<S: Steps> Running<'_, '_, S> {
                 let restart = self.state.restart;
                 self.state.history = History { restart, ..History::default() };
                 self.state.accelerator = Accelerator::default();
-                self.state.stage = self.steps.first_stage();
+                // Without iterations there is nothing to be quick about.
+                self.state.stage =
+                    if self.options.max_iter == 0 { Stage::ALL } else { self.steps.first_stage() };
                 self.steps.start(restart)?
             }
         };

@@ -249,6 +249,7 @@ fn unfold(x: &[f64], shape: &[usize], d: usize) -> Matrix {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use proptest::test_runner::RngSeed;
     use rand::{RngExt, SeedableRng};
     use rand_chacha::ChaCha8Rng;
     use rand_distr::StandardNormal;
@@ -294,7 +295,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: 150, rng_seed: RngSeed::Fixed(1), ..ProptestConfig::default() })]
 
         /// Eq. 13–18: each single pass with its M-step raises the log-likelihood, whatever the model and the mode.
         #[test]

@@ -1,6 +1,7 @@
 //! Tasks and sums on their way between machines: there and back with the same bits; damaged ones are refused.
 
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
@@ -92,7 +93,7 @@ fn refused(is_task: bool, bytes: &[u8]) -> Option<Error> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, rng_seed: RngSeed::Fixed(1), ..ProptestConfig::default() })]
 
     #[test]
     fn there_and_back_is_the_same(seed in any::<u64>()) {

@@ -7,7 +7,6 @@
 //! In the body a sequence is its length (8 bytes) and its elements. A reader trusts nothing: it compares every
 //! length with what is left before it makes room.
 
-use flate2::Crc;
 
 use crate::data::{Buffer, Chunk, Element};
 use crate::error::{Error, Result};
@@ -329,9 +328,7 @@ impl<'a> Reader<'a> {
 }
 
 fn checksum(bytes: &[u8]) -> [u8; CHECKSUM] {
-    let mut crc = Crc::new();
-    crc.update(bytes);
-    crc.sum().to_le_bytes()
+    (xxhash_rust::xxh3::xxh3_64(bytes) as u32).to_le_bytes()
 }
 
 /// Makes the checksum right again.

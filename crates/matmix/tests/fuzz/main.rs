@@ -61,9 +61,8 @@ fn checked_chunks(mut png: Vec<u8>) -> Vec<u8> {
 /// Makes the checksum at the end of a task or of sums right again.
 fn checked(mut bytes: Vec<u8>) -> Vec<u8> {
     if let Some(end) = bytes.len().checked_sub(4) {
-        let mut crc = flate2::Crc::new();
-        crc.update(&bytes[..end]);
-        bytes[end..].copy_from_slice(&crc.sum().to_le_bytes());
+        let sum = xxhash_rust::xxh3::xxh3_64(&bytes[..end]) as u32;
+        bytes[end..].copy_from_slice(&sum.to_le_bytes());
     }
     bytes
 }

@@ -394,7 +394,8 @@ fn a_meter_counts_the_samples_of_each_pass() {
         let reading = meter.read();
         assert_eq!((reading.passes, reading.done, reading.total), (1, MANY as u64, MANY as u64));
         let most = AtomicUsize::new(0);
-        let fitted = fit_with(&metered, &options(), &mut |_| {
+        let options = FitOptions { stages: false, ..options() };
+        let fitted = fit_with(&metered, &options, &mut |_| {
             most.fetch_max(meter.read().done as usize, Ordering::Relaxed);
             ControlFlow::Continue(())
         });

@@ -2,6 +2,7 @@
 
 use matmix::{Component, Matrix, Mixture, Samples};
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
@@ -42,7 +43,7 @@ fn close(found: f64, expected: f64, what: &str) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 120, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 120, rng_seed: RngSeed::Fixed(1), ..ProptestConfig::default() })]
 
     #[test]
     fn everything_equals_the_dense_gaussian((shape, rank) in sides(), k in 1usize..=4, seed in any::<u64>()) {
