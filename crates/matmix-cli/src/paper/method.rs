@@ -3,7 +3,6 @@
 use matmix::fit::Observer;
 use matmix::{Algorithm, FitOptions, Preset, PresetFit, Samples, Start, StopRule};
 
-
 /// T: the largest number of iterations.
 pub(super) const ITERATIONS: usize = 50;
 
