@@ -13,7 +13,7 @@ from . import datasets, plot
 from ._base import History
 from ._blocks import Parts
 from ._files import load
-from ._matmix import Progress, __version__
+from ._matmix import Input, Progress, __version__
 from .low_rank import LowRank
 from .mixture import FitInterruptedWarning, Mixture, Posterior
 from .nearest import NearestCore
@@ -28,6 +28,7 @@ __all__ = [
     "ConvergenceWarning",
     "FitInterruptedWarning",
     "History",
+    "Input",
     "LowRank",
     "MixB2DPPCA",
     "MixPPCA",

@@ -78,6 +78,10 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     _preset: ClassVar[str | None] = None
     sample_shape: Any
+    scale: float | None
+    sample_shape_: Any
+    input_: _matmix.Input | None
+    _scale_of_fit: float | None
 
     @property
     def _takes_vectors(self) -> bool:
@@ -91,14 +95,33 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         check_is_fitted(self)
         return check_samples(self, X, reset=False)
 
+    def _factor(self, samples: Samples, *, fitting: bool) -> float:
+        """What the values of X are multiplied with: what the user says, or whatever makes them what the model knows."""
+        blocks = samples.array
+        if isinstance(blocks, Blocks) and blocks.scale != 1.0:
+            return blocks.scale
+        known = getattr(self, "input_", None)
+        begins_anew = fitting and not getattr(self, "warm_start", False)
+        # The factor of the fit is part of what the model knows; another one was asked for since.
+        if self.scale is not None and (fitting or known is None or self.scale != self._scale_of_fit):
+            return float(self.scale)
+        if known is None or begins_anew:
+            return 1.0
+        return known.factor(samples.held(None, None, None), samples.shape)
+
+    def _remember(self, samples: Samples, input: _matmix.Input) -> None:
+        """Keeps what the samples of a fit were, for those that come later."""
+        self.sample_shape_ = samples.shape
+        self.input_ = input
+        self._scale_of_fit = self.scale
+
     def _ask(
         self, samples: Samples, *questions: str, each: tuple[int, ...], dtype: Any = None, total: bool = False
     ) -> Any:
         """What the model answers about every sample, shape (N, *each); lazy for samples that Dask has."""
         question = self.model_.question(questions)
         dtype = samples.precision if dtype is None else np.dtype(dtype)
-        scale = samples.array.scale if isinstance(samples.array, Blocks) else 1.0
-        asked = Asked(question, samples.shape, self._preset, scale, each, dtype, total)
+        asked = Asked(question, samples.shape, self._preset, samples.scale, each, dtype, total)
         return samples.array.ask(asked) if isinstance(samples.array, Blocks) else asked.about(samples.array)
 
     def _rows_of(self, samples: Samples) -> tuple[int, ...]:
@@ -138,21 +161,26 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """
         check_is_fitted(self)
         params = {key: value for key, value in self.get_params(deep=False).items() if _is_plain(value)}
-        if self.sample_shape_ is not None:
+        known = getattr(self, "input_", None)
+        if known is not None:
+            params["scale"] = self._scale_of_fit
+        elif self.sample_shape_ is not None:
             params["sample_shape_"] = list(self.sample_shape_)
         if hasattr(self, "n_batches_"):
             params["n_batches_"] = self.n_batches_
         options = json.dumps({"python": params}, default=plain)
-        self.model_.save(os.fspath(path), self._preset, options, self.history_.to_json())
+        self.model_.save(os.fspath(path), self._preset, known, options, self.history_.to_json())
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Any:
+    def load(cls, path: str | os.PathLike[str], *, scale: float | None = None) -> Any:
         """Reads a model file, whoever wrote it, as an estimator of this class.
 
         Parameters
         ----------
         path : str or path
             The file.
+        scale : float, optional
+            As of `matmix.load`.
 
         Returns
         -------
@@ -161,7 +189,7 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """
         from ._files import load
 
-        return load(path, cls)
+        return load(path, cls, scale=scale)
 
     def _adopt(self, model: Any, history: History) -> None:
         raise NotImplementedError

@@ -9,8 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import wraps
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,9 +19,6 @@ from ._elements import NATIVE, check_array, element_type
 
 BLOCK_BYTES = 32 << 20
 """A block of a lazily read array holds about so many bytes: enough to be worth a read, few enough to hold two."""
-
-
-Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class Pass(NamedTuple):
@@ -73,6 +69,7 @@ class Blocks:
     dtype: np.dtype
     """The element type of the blocks, one the native part works on."""
     scale: float = 1.0
+    """What every value is multiplied with, whatever a model was fitted to; 1 leaves it to the model."""
 
     @property
     def ndim(self) -> int:
@@ -83,16 +80,21 @@ class Blocks:
         return self.shape[0]
 
     def elsewhere(
-        self, shape: tuple[int, ...], preset: str | None, weights: np.ndarray | None, threads: int | None
+        self,
+        shape: tuple[int, ...],
+        preset: str | None,
+        weights: np.ndarray | None,
+        threads: int | None,
+        scale: float,
     ) -> _matmix.Elsewhere:
         """The samples as the native fit takes them."""
-        common = Pass(shape, preset, weights, self.scale, threads)
+        common = Pass(shape, preset, weights, scale, threads)
         abandoned = threading.Event()
 
         def run(task: bytes) -> bytes:
             return self.run(task, common, abandoned.is_set)
 
-        return _matmix.Elsewhere(run, abandoned.set, len(self), self.dtype.name, self.scale)
+        return _matmix.Elsewhere(run, abandoned.set, len(self), self.dtype.name, scale)
 
     def run(self, task: bytes, common: Pass, abandoned: Callable[[], bool]) -> bytes:
         """Runs a pass over all blocks, unless nobody waits for it any longer."""
@@ -284,19 +286,6 @@ def in_memory(X: Any, what: str) -> None:
         )
 
 
-def blockwise(method: Method) -> Method:
-    """A method of one result per sample that also takes samples in blocks; of Dask arrays it is lazy."""
-
-    @wraps(method)
-    def asked(self: Any, X: Any, *args: Any, **options: Any) -> Any:
-        blocks = as_blocks(X)
-        if blocks is None:
-            return method(self, X, *args, **options)
-        return blocks.map(Call(self, method.__name__, args, options))
-
-    return cast(Method, asked)
-
-
 @dataclass(frozen=True)
 class Call:
     """A method of a fitted estimator, to be asked about one block after the other, maybe on another machine."""
@@ -304,10 +293,9 @@ class Call:
     estimator: Any
     method: str
     args: tuple[Any, ...]
-    options: dict[str, Any]
 
     def __call__(self, block: np.ndarray) -> Any:
-        return getattr(self.estimator, self.method)(block, *self.args, **self.options)
+        return getattr(self.estimator, self.method)(block, *self.args)
 
 
 def _open_all(parts: Any) -> list[Any]:

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from . import _matmix
 from ._base import History
 from ._blocks import Parts
+from ._fitting import OPTIONS
 from .low_rank import LowRank
 from .published import BY_PRESET
 
@@ -31,17 +32,20 @@ def fit(request: dict[str, Any]) -> dict[str, Any]:
     data = request["data"]
     array = Parts(data.split(",") if "," in data else data).to_dask()
     samples = DaskBlocks(array, scale=request["scale"])
-    components = request["n_components"]
-    preset = request["model"] or _matmix.default_preset(array.ndim - 1, components)
+    options = request["options"]
+    preset = request["model"] or _matmix.default_preset(array.ndim - 1, options["components"])
     cls: Any = {**BY_PRESET, "pca": _PCA}[preset]
-    accepted = cls._get_param_names()
-    rank = request["rank"]
-    wanted = {**request, "rank": (rank[0] if len(rank) == 1 else tuple(rank)) if rank else None}
-    checkpoint = request["checkpoint"]
-    if checkpoint is not None and not request["resume"] and os.path.exists(checkpoint):
-        # What a link points to, and not the link.
-        os.remove(os.path.realpath(checkpoint))
-    estimator = cls(**{name: value for name, value in wanted.items() if name in accepted})
+    params = {ours: options[name] for name, ours in OPTIONS.items()}
+    rank = options["rank"]
+    params["rank"] = (rank[0] if len(rank) == 1 else tuple(rank)) if rank else None
+    params.update(init_params=request["init"], verbose=request["verbose"])
+    checkpoint = options["checkpoint"]
+    if checkpoint is not None:
+        params.update(checkpoint=checkpoint["path"], checkpoint_every=checkpoint["every"])
+        if not checkpoint["resume"] and os.path.exists(checkpoint["path"]):
+            # What a link points to, and not the link.
+            os.remove(os.path.realpath(checkpoint["path"]))
+    estimator = cls(**{name: params[name] for name in cls._get_param_names() if name in params})
     with distributed.Client(request["address"], timeout="30s"), warnings.catch_warnings():
         # The program has its own words for it.
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -50,8 +54,8 @@ def fit(request: dict[str, Any]) -> dict[str, Any]:
     # The same fit gives the same file: how long it took does not belong into it.
     history.seconds, seconds = 0.0, history.seconds
     shape = list(estimator.sample_shape_)
-    options = {**request["describe"], "shape": shape}
-    estimator.model_.save(request["output"], preset, json.dumps(options), history.to_json())
+    described = json.dumps(request["describe"])
+    estimator.model_.save(request["output"], preset, estimator.input_, described, history.to_json())
     return {"model": preset, "n_samples": len(samples), "shape": shape, "seconds": seconds}
 
 

@@ -11,7 +11,7 @@ from . import _matmix
 from ._base import History
 
 
-def load(path: str | os.PathLike[str], cls: type | None = None) -> Any:
+def load(path: str | os.PathLike[str], cls: type | None = None, *, scale: float | None = None) -> Any:
     """Reads a model file, whoever wrote it: Python, Rust or the program.
 
     Parameters
@@ -21,6 +21,9 @@ def load(path: str | os.PathLike[str], cls: type | None = None) -> Any:
     cls : class, optional
         The class of the estimator. By default the one the file names (`MixB2DPPCA`, say), else `Mixture` or
         `LowRank`.
+    scale : float, optional
+        What to multiply the values of new samples with, if they are not those of the fit: 1 for values that are
+        already multiplied, say. By default the factor of the fit, which the file knows.
 
     Returns
     -------
@@ -42,7 +45,7 @@ def load(path: str | os.PathLike[str], cls: type | None = None) -> Any:
     from .mixture import Mixture
     from .published import BY_PRESET
 
-    model, name, options, history = _matmix.load_model(os.fspath(path))
+    model, name, input, options, history = _matmix.load_model(os.fspath(path))
     family: type = Mixture if isinstance(model, _matmix.MixtureModel) else LowRank
     if cls is None:
         cls = BY_PRESET.get(name or "", family)
@@ -50,9 +53,7 @@ def load(path: str | os.PathLike[str], cls: type | None = None) -> Any:
         raise ValueError(f"{os.fspath(path)} holds a {family.__name__}, which cannot be read as {cls.__name__}")
     known = json.loads(options) if options else {}
     params = dict(known.get("python") or {}) if isinstance(known, dict) else {}
-    # A mixture over rows knows the columns of a sample only.
-    unknown = None if cls._preset == "mp2dpca" else model.shape  # type: ignore[attr-defined]
-    shape = params.pop("sample_shape_", unknown)
+    shape = params.pop("sample_shape_", None) or _sample_shape(model, input, cls._preset)  # type: ignore[attr-defined]
     batches = params.pop("n_batches_", None)
     accepted = cls._get_param_names()  # type: ignore[attr-defined]
     params = {key: tuple(v) if isinstance(v, list) else v for key, v in params.items() if key in accepted}
@@ -62,11 +63,24 @@ def load(path: str | os.PathLike[str], cls: type | None = None) -> Any:
             params["n_components"] = len(model.weights)
         if shape is not None and len(shape) > 1:
             params["sample_shape"] = tuple(shape)
+        if input is not None and input.scale != 1.0:
+            params["scale"] = input.scale
     estimator: Any = cls(**params)
     estimator.sample_shape_ = None if shape is None else tuple(shape)
     if shape is not None:
         estimator.n_features_in_ = math.prod(shape)
+    estimator.input_, estimator._scale_of_fit = input, estimator.scale
+    if scale is not None:
+        estimator.scale = scale
     if batches is not None:
         estimator.n_batches_ = int(batches)
     estimator._adopt(model, History.from_json(history))
     return estimator
+
+
+def _sample_shape(model: Any, input: _matmix.Input | None, preset: str | None) -> Any:
+    """The shape of one sample, as a model of this preset sees samples."""
+    if input is not None and preset is not None:
+        return input.shape
+    # A mixture over rows knows the columns of a sample only.
+    return None if preset == "mp2dpca" else model.shape

@@ -31,6 +31,12 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+OURS = {"components": "n_components", "seed": "random_state", "threads": "n_threads", "start": "init_params"}
+"""The options of a fit that scikit-learn has another word for."""
+OPTIONS = {name: OURS.get(name, name) for name in json.loads(_matmix.DEFAULTS)}
+"""Every option of a fit by the library's name, with the parameter that it is here."""
+
+
 class FitInterruptedWarning(UserWarning):
     """Ctrl-C ended a fit; the model so far is kept."""
 
@@ -104,18 +110,21 @@ class MixtureFitting(ModelEstimator):
         weights = check_weights(sample_weight, samples.n)
         start = self._start()
         options = self._options(start)
+        # Before the fit: what cannot be read should not cost its model.
+        input = samples.described()
         with ProgressLine(self.verbose) as line:
             model, history, interrupted = _matmix.fit_mixture(
                 samples.held(self._preset, weights, options["threads"]),
                 samples.shape,
                 preset=self._preset,
                 weights=weights,
+                scale=samples.scale,
                 options=json.dumps(options, default=plain),
                 start=start,
                 callback=line.before(self.callback),
             )
         self.n_batches_ = 1
-        self.sample_shape_ = samples.shape
+        self._remember(samples, input)
         self._adopt(model, History.from_json(history))
         if interrupted:
             warnings.warn(
@@ -179,6 +188,9 @@ class MixtureFitting(ModelEstimator):
                 f"the model so far has {len(self.weights_)} components, but n_components={self.n_components}; "
                 "a fit in batches cannot change them"
             )
+        if not begun:
+            self._remember(samples, samples.described())
+        # A model file of rows may not have said how many of them a sample has.
         self.sample_shape_ = samples.shape
         for batch, first in samples.batches():
             part = None if weights is None else weights[first : first + len(batch)]
@@ -187,6 +199,7 @@ class MixtureFitting(ModelEstimator):
                 samples.shape,
                 preset=self._preset,
                 weights=part,
+                scale=samples.scale,
                 options=json.dumps(options, default=plain),
                 start=start,
                 model=getattr(self, "model_", None),
@@ -199,26 +212,16 @@ class MixtureFitting(ModelEstimator):
 
     def _options(self, start: Any) -> dict[str, Any]:
         """The options of a fit in the words of the library."""
-        checkpoint = None
-        if self.checkpoint is not None:
-            checkpoint = {"path": os.fspath(self.checkpoint), "every": self.checkpoint_every, "resume": True}
-        return {
-            "components": self.n_components,
-            "rank": check_rank(self.rank),
-            "algorithm": self.algorithm,
+        options = {name: getattr(self, ours) for name, ours in OPTIONS.items() if name != "start"}
+        options["rank"] = check_rank(self.rank)
+        options["seed"] = check_seed(self.random_state)
+        if not isinstance(start, str):
             # Restarts from one and the same model would be one and the same fit.
-            "n_init": self.n_init if isinstance(start, str) else 1,
-            "max_iter": self.max_iter,
-            "tol": self.tol,
-            "stop": self.stop,
-            "accelerate": self.accelerate,
-            "stages": self.stages,
-            "seed": check_seed(self.random_state),
-            "threads": self.n_threads,
-            "precision": self.precision,
-            "noise_floor": self.noise_floor,
-            "checkpoint": checkpoint,
-        }
+            options["n_init"] = 1
+        if self.checkpoint is not None:
+            path = os.fspath(self.checkpoint)
+            options["checkpoint"] = {"path": path, "every": self.checkpoint_every, "resume": True}
+        return options
 
     def fit_predict(self, X: Data, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> np.ndarray:
         """Fits the mixture and returns the most probable component of every sample, shape (N,)."""

@@ -26,6 +26,7 @@ AT_LEAST_ONE = Interval(numbers.Integral, 1, None, closed="left")
 OF_EVERY_FIT: dict[str, Any] = {
     "rank": [AT_LEAST_ONE, "array-like", None],
     "sample_shape": [numbers.Integral, "array-like", None],
+    "scale": [numbers.Real, None],
     "max_iter": [Interval(numbers.Integral, 0, None, closed="left")],
     "tol": [Interval(numbers.Real, 0, math.inf, closed="left")],
     "n_threads": [AT_LEAST_ONE, None],
@@ -46,6 +47,8 @@ class Samples(NamedTuple):
     shape: tuple[int, ...]
     flat: bool
     """Whether the user's array has one row of numbers per sample, so that results should have one, too."""
+    scale: float = 1.0
+    """What every value is multiplied with."""
 
     @property
     def n(self) -> int:
@@ -55,8 +58,12 @@ class Samples(NamedTuple):
     def held(self, preset: str | None, weights: np.ndarray | None, threads: int | None) -> Any:
         """The samples as a native fit takes them: the array, or what runs passes over the blocks."""
         if isinstance(self.array, Blocks):
-            return self.array.elsewhere(self.shape, preset, weights, threads)
+            return self.array.elsewhere(self.shape, preset, weights, threads, self.scale)
         return self.array
+
+    def described(self) -> _matmix.Input:
+        """What a model that is fitted to these samples takes for input; of blocks, those with some samples are read."""
+        return _matmix.Input.of(self.held(None, None, None), self.shape, self.scale)
 
     def batches(self) -> Iterator[tuple[np.ndarray, int]]:
         """The array, or block after block, each with the number of its first sample."""
@@ -94,6 +101,12 @@ def check_samples(
     `owner` is the estimator the user talks to where that is another one: it knows the names of the columns, and
     learns them with `owner_reset`.
     """
+    samples = _shaped(estimator, X, reset, owner, owner_reset)
+    return samples._replace(scale=estimator._factor(samples, fitting=reset))
+
+
+def _shaped(estimator: Any, X: Any, reset: bool, owner: Any, owner_reset: bool | None) -> Samples:
+    """Samples of a shape that the estimator takes."""
     owner, owner_reset = (estimator, reset) if owner is None else (owner, owner_reset or reset)
     blocks = as_blocks(X)
     if blocks is None:

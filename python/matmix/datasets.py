@@ -84,6 +84,7 @@ def open(
     take: slice | tuple[int, int] | None = None,
     exclude: Sequence[Any] = (),
     limit: int | None = None,
+    like: Any = None,
 ) -> DataSet:
     """Opens whatever the program opens: `.npy`, `.npz`, IDX, MATLAB, folders of images, ``demo:mnist``.
 
@@ -107,6 +108,9 @@ def open(
         Of those, leave out the samples with one of these labels.
     limit : int, optional
         Of those, keep the first so many.
+    like : fitted model, optional
+        Read images the way those of the model's fit were: brought to the same size, with or without their colours.
+        Values are left as they are stored; the model multiplies them itself.
 
     Returns
     -------
@@ -135,6 +139,7 @@ def open(
             take=take,
             exclude=[str(label) for label in exclude],
             limit=limit,
+            like=getattr(like, "input_", like),
         )
     )
 

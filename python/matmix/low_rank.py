@@ -42,6 +42,9 @@ class LowRank(ModelEstimator):
         Whether the mean is subtracted first (Ye's GLRAM does not).
     sample_shape : tuple of int, optional
         The shape of one sample, for arrays that hold flattened samples in their rows. By default ``X.shape[1:]``.
+    scale : float, optional
+        What every value is multiplied with when it is read (1/255 for bytes, say), without a copy. A fitted model
+        multiplies new samples the same way; another number, set after the fit, is used as it is.
     max_iter : int, default=100
         The largest number of alternations over the modes. Vectors need only one.
     tol : float, default=1e-6
@@ -67,6 +70,9 @@ class LowRank(ModelEstimator):
     n_features_in_ : int
         The number of numbers in a sample.
     sample_shape_ : tuple of int
+    input_ : Input
+        What the model takes for input: `shape`, `scale`, `dtype` and `range` of the values, and, for images that the
+        library has read, `resize` and `colour`. None if a model file does not say it.
     rank_ : tuple of int
     model_ : LowRankModel
         The native model.
@@ -90,6 +96,7 @@ class LowRank(ModelEstimator):
         center: bool = True,
         *,
         sample_shape: Sides = None,
+        scale: float | None = None,
         max_iter: int = 100,
         tol: float = 1e-6,
         n_threads: int | None = None,
@@ -97,6 +104,7 @@ class LowRank(ModelEstimator):
         self.rank = rank
         self.center = center
         self.sample_shape = sample_shape
+        self.scale = scale
         self.max_iter = max_iter
         self.tol = tol
         self.n_threads = n_threads
@@ -122,18 +130,20 @@ class LowRank(ModelEstimator):
         samples = check_samples(self, X, reset=True)
         weights = check_weights(sample_weight, samples.n)
         threads = None if self.n_threads is None else int(self.n_threads)
+        input = samples.described()
         model, errors, stop = _matmix.fit_low_rank(
             samples.held(self._preset, weights, threads),
             samples.shape,
             preset=self._preset,
             weights=weights,
+            scale=samples.scale,
             rank=check_rank(self.rank),
             centred=self._centred(),
             max_iter=int(self.max_iter),
             tol=float(self.tol),
             threads=threads,
         )
-        self.sample_shape_ = samples.shape
+        self._remember(samples, input)
         self._adopt(model, History(reconstruction_error=errors, stop=stop))
         if stop == "max_iterations" and self.tol > 0:
             warnings.warn(

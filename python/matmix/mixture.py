@@ -55,6 +55,9 @@ class Mixture(DensityMixin, MixtureFitting):
     sample_shape : tuple of int, optional
         The shape of one sample, for arrays that hold flattened samples in their rows: ``(28, 28)`` for X of shape
         (N, 784); one side may be −1, as in `numpy.reshape`. By default X says it: ``X.shape[1:]``.
+    scale : float, optional
+        What every value is multiplied with when it is read (1/255 for bytes, say), without a copy. A fitted model
+        multiplies new samples the same way; another number, set after the fit, is used as it is.
     init_params : {"kmeans", "random"}, Mixture, MixtureModel or path, default="kmeans"
         Where to begin: k-means, the paper's random start, or a fitted model (itself, its `model_`, or its file).
     n_init : int, default=1
@@ -115,6 +118,9 @@ class Mixture(DensityMixin, MixtureFitting):
     n_features_in_ : int
         The number of numbers in a sample.
     sample_shape_ : tuple of int
+    input_ : Input
+        What the model takes for input: `shape`, `scale`, `dtype` and `range` of the values, and, for images that the
+        library has read, `resize` and `colour`. None if a model file does not say it.
     rank_ : tuple of int
     model_ : MixtureModel
         The native model.
@@ -149,6 +155,7 @@ class Mixture(DensityMixin, MixtureFitting):
         rank: Sides = None,
         *,
         sample_shape: Sides = None,
+        scale: float | None = None,
         init_params: Any = "kmeans",
         n_init: int = 1,
         max_iter: int = 100,
@@ -170,6 +177,7 @@ class Mixture(DensityMixin, MixtureFitting):
         self.n_components = n_components
         self.rank = rank
         self.sample_shape = sample_shape
+        self.scale = scale
         self.init_params = init_params
         self.n_init = n_init
         self.max_iter = max_iter
@@ -343,7 +351,8 @@ class Mixture(DensityMixin, MixtureFitting):
     def _criteria(self, X: Data) -> tuple[float, float, float, float]:
         """Log-likelihood, BIC, AIC and ICL."""
         samples = self._check(X)
-        return self.model_.evaluate(samples.held(self._preset, None, None), samples.shape, self._preset)
+        held = samples.held(self._preset, None, None)
+        return self.model_.evaluate(held, samples.shape, self._preset, scale=samples.scale)
 
     # -- questions about the model ---------------------------------------------------------------------------------
 
@@ -420,6 +429,7 @@ class Mixture(DensityMixin, MixtureFitting):
             samples.array,
             samples.shape,
             self._preset,
+            scale=samples.scale,
             path=os.fspath(path),
             title=title,
             data=data,

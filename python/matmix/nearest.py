@@ -12,7 +12,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from . import _matmix
-from ._blocks import blockwise, in_memory
+from ._blocks import Blocks, Call, in_memory
+from ._elements import check_array
 from ._validation import Data, Samples, check_integer, check_samples, one_of
 from .mixture import Mixture
 from .published import MP2DPCA
@@ -93,7 +94,7 @@ class NearestCore(ClassifierMixin, BaseEstimator):
         check_classification_targets(y)
         self.classes_, index = np.unique(y, return_inverse=True)
         self.estimator_ = model if self.prefit else model.fit(samples.array)
-        self._gallery = samples.array
+        self._gallery, self._scale = samples.array, samples.scale
         self._index = np.ascontiguousarray(index, np.int64)
         self._learn()
         return self
@@ -101,18 +102,28 @@ class NearestCore(ClassifierMixin, BaseEstimator):
     def _learn(self) -> None:
         model = self.estimator_
         self.model_ = _matmix.Recognizer(
-            model.model_, self._gallery, model.sample_shape_, model._preset, self._index, str(self.distance)
+            model.model_,
+            self._gallery,
+            model.sample_shape_,
+            model._preset,
+            self._scale,
+            self._index,
+            str(self.distance),
         )
 
     def _check(self, X: Data) -> Samples:
         check_is_fitted(self)
         return check_samples(self.estimator_, X, reset=False, owner=self)
 
-    @blockwise
     def predict(self, X: Data) -> np.ndarray:
-        """The class of the nearest known sample, shape (N,)."""
+        """The class of the nearest known sample, shape (N,); lazy for samples that Dask has."""
         samples = self._check(X)
-        return self.classes_[self.model_.predict(samples.array, samples.shape, self.estimator_._preset)]
+        if isinstance(samples.array, Blocks):
+            return samples.array.map(Call(self, "_classes_of", (samples.shape, samples.scale)))
+        return self._classes_of(samples.array, samples.shape, samples.scale)
+
+    def _classes_of(self, block: np.ndarray, shape: tuple[int, ...], scale: float) -> np.ndarray:
+        return self.classes_[self.model_.predict(check_array(block), shape, self.estimator_._preset, scale)]
 
     def kneighbors(
         self, X: Data, n_neighbors: int = 1, return_distance: bool = True
@@ -135,7 +146,8 @@ class NearestCore(ClassifierMixin, BaseEstimator):
         in_memory(X, "kneighbors")
         samples = self._check(X)
         count = check_integer("n_neighbors", n_neighbors, 1)
-        found = self.model_.neighbours(samples.array, samples.shape, self.estimator_._preset, count)
+        preset = self.estimator_._preset
+        found = self.model_.neighbours(samples.array, samples.shape, preset, samples.scale, count)
         return found if return_distance else found[1]
 
     def __sklearn_is_fitted__(self) -> bool:

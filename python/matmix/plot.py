@@ -84,7 +84,7 @@ def reconstructions(model: Any, X: Any, *, count: int = 8, cmap: str = "gray", f
     check_is_fitted(model)
     X = np.asarray(X)[: check_integer("count", count, 1)]
     shape = model.sample_shape_
-    before = X.reshape(len(X), *shape).astype(float)
+    before = X.reshape(len(X), *shape).astype(float) * model._check(X).scale
     after = np.asarray(model.reconstruct(X), dtype=float).reshape(before.shape)
     axes = _grid(3 * len(X), len(X), fig, shape).reshape(3, len(X))
     low, high = float(before.min()), float(before.max())

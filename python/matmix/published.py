@@ -64,6 +64,7 @@ class _One(Mixture):
         rank: Sides = None,
         *,
         sample_shape: Sides = None,
+        scale: float | None = None,
         init_params: Any = "kmeans",
         max_iter: int = 100,
         tol: float = 1e-6,
@@ -83,6 +84,7 @@ class _One(Mixture):
     ) -> None:
         self.rank = rank
         self.sample_shape = sample_shape
+        self.scale = scale
         self.init_params = init_params
         self.max_iter = max_iter
         self.tol = tol
@@ -220,12 +222,14 @@ class GLRAM(LowRank):
         rank: Sides = None,
         *,
         sample_shape: Sides = None,
+        scale: float | None = None,
         max_iter: int = 100,
         tol: float = 1e-6,
         n_threads: int | None = None,
     ) -> None:
         self.rank = rank
         self.sample_shape = sample_shape
+        self.scale = scale
         self.max_iter = max_iter
         self.tol = tol
         self.n_threads = n_threads

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use matmix::data::Element;
 use matmix::{Engine, Matrix, Meter, Preset, Samples};
 use numpy::{
     PyArray1, PyArray2, PyArrayDyn, PyArrayMethods, PyReadonlyArray1, PyReadonlyArrayDyn,
@@ -15,6 +16,22 @@ use crate::errors::to_python;
 
 /// An array of doubles with one axis.
 pub(crate) type Numbers<'py> = PyReadonlyArray1<'py, f64>;
+
+/// What NumPy calls the element types.
+const DTYPES: [(Element, &str); 3] =
+    [(Element::U8, "uint8"), (Element::F32, "float32"), (Element::F64, "float64")];
+
+/// An element type by the name that NumPy has for it.
+pub(crate) fn dtype(element: Element) -> &'static str {
+    DTYPES.iter().find(|(known, _)| *known == element).map_or(element.name(), |(_, name)| name)
+}
+
+/// The way back.
+pub(crate) fn element(dtype: &str) -> PyResult<Element> {
+    let found = DTYPES.iter().find(|(_, name)| *name == dtype);
+    let unknown = || PyValueError::new_err(format!("{dtype} is not an element type"));
+    found.map(|(element, _)| *element).ok_or_else(unknown)
+}
 
 /// An array of one of the element types the library works on, borrowed for as long as this lives.
 pub(crate) enum Elements<'py> {
@@ -41,12 +58,13 @@ impl<'py> FromPyObject<'_, 'py> for Elements<'py> {
 }
 
 impl Elements<'_> {
-    /// The samples in the array, each of `shape`, as `preset` sees them.
+    /// The samples in the array, each of `shape` and multiplied with `scale`, as `preset` sees them.
     pub(crate) fn samples(
         &self,
         shape: &[usize],
         preset: Option<&str>,
         weights: Option<&Numbers<'_>>,
+        scale: f64,
     ) -> PyResult<Samples<'_>> {
         let samples = match self {
             Self::U8(x) => Samples::from_slice(shape, row_major(x)?),
@@ -60,6 +78,7 @@ impl Elements<'_> {
             }
             None => samples,
         };
+        let samples = samples.and_then(|s| s.scaled(scale));
         match preset {
             Some(name) => samples.and_then(|s| name.parse::<Preset>()?.view(&s)),
             None => samples,
@@ -86,17 +105,19 @@ impl<'py> FromPyObject<'_, 'py> for Held<'py> {
 }
 
 impl Held<'_> {
-    /// What runs the passes of a fit to these samples; those of this process can be ended by the meter.
+    /// What runs the passes of a fit to these samples; those of this process are multiplied with `scale` and can be ended by the
+    /// meter, those that are elsewhere know their own factor.
     pub(crate) fn engine(
         &self,
         shape: &[usize],
         preset: Option<&str>,
         weights: Option<&Numbers<'_>>,
+        scale: f64,
         meter: &Arc<Meter>,
     ) -> PyResult<Box<dyn Engine + '_>> {
         Ok(match self {
             Self::Here(elements) => {
-                Box::new(elements.samples(shape, preset, weights)?.with_meter(meter.clone()))
+                Box::new(elements.samples(shape, preset, weights, scale)?.with_meter(meter.clone()))
             }
             Self::Elsewhere(elsewhere) => Box::new(elsewhere.get().engine(shape, preset, weights)?),
         })

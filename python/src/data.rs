@@ -10,6 +10,7 @@ use pyo3::types::PyTuple;
 
 use crate::arrays::{array, indices, sides};
 use crate::errors::detached;
+use crate::input::ModelInput;
 use crate::low_rank::LowRankModel;
 use crate::mixture::MixtureModel;
 
@@ -17,9 +18,9 @@ use crate::mixture::MixtureModel;
 type Opened<'py> =
     (Bound<'py, PyAny>, Option<(Bound<'py, PyArray1<i64>>, Vec<String>)>, String, &'static str);
 
-/// Opens whatever the program opens.
+/// Opens whatever the program opens; `like` what a model takes for input.
 #[pyfunction]
-#[pyo3(signature = (spec, *, shape, labels, colour, resize, scale, take, exclude, limit))]
+#[pyo3(signature = (spec, *, shape, labels, colour, resize, scale, take, exclude, limit, like))]
 pub(crate) fn open<'py>(
     py: Python<'py>,
     spec: &str,
@@ -31,11 +32,16 @@ pub(crate) fn open<'py>(
     take: Option<(usize, usize)>,
     exclude: Vec<String>,
     limit: Option<usize>,
+    like: Option<&Bound<'_, ModelInput>>,
 ) -> PyResult<Opened<'py>> {
     let take = take.map(|(start, end)| start..end);
     let options =
         OpenOptions { shape, labels, colour, resize, scale, take, exclude, limit, ..Default::default() };
-    let set = detached(py, || matmix::data::open(spec, &options))?;
+    let like = like.map(|like| &like.get().input);
+    let set = detached(py, || match like {
+        Some(input) => input.open(spec, &options),
+        None => matmix::data::open(spec, &options),
+    })?;
     opened(py, set)
 }
 
@@ -80,7 +86,7 @@ fn opened(py: Python<'_>, set: DataSet) -> PyResult<Opened<'_>> {
     Ok((x, labels, set.name, set.format))
 }
 
-/// Reads a model file: the model, its preset's name, its options and its history as JSON, or empty.
+/// Reads a model file: the model, its preset's name, what it takes for input, its options and its history as JSON, or empty.
 #[pyfunction]
 pub(crate) fn load_model(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyTuple>> {
     let file = detached(py, || ModelFile::load(&path))?;
@@ -90,12 +96,20 @@ pub(crate) fn load_model(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, Py
     };
     let options = if file.options.is_null() { String::new() } else { file.options.to_string() };
     let history = file.history.and_then(|h| serde_json::to_string(&h).ok()).unwrap_or_default();
-    (model, file.name, options, history).into_pyobject(py)
+    let input = file.input.map(|input| ModelInput { input });
+    (model, file.name, input, options, history).into_pyobject(py)
 }
 
 /// A model file from what Python knows: options and history are JSON or empty.
-pub(crate) fn file(model: Model, name: Option<String>, options: &str, history: &str) -> ModelFile {
+pub(crate) fn file(
+    model: Model,
+    name: Option<String>,
+    input: Option<&Bound<'_, ModelInput>>,
+    options: &str,
+    history: &str,
+) -> ModelFile {
+    let input = input.map(|input| input.get().input.clone());
     let history: Option<History> = serde_json::from_str(history).ok();
     let options = serde_json::from_str(options).unwrap_or_default();
-    ModelFile { name, options, history, ..ModelFile::new(model) }
+    ModelFile { model, name, input, options, history }
 }

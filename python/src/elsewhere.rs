@@ -8,11 +8,10 @@ use std::sync::{Mutex, PoisonError};
 use matmix::data::Element;
 use matmix::pass::{self, AnySums, Task};
 use matmix::{Backend, Cpu, Engine, Error, Preset, Samples};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::arrays::{Elements, Numbers};
+use crate::arrays::{Elements, Numbers, element};
 use crate::errors::{detached, to_python};
 use crate::pools::pool;
 
@@ -34,13 +33,7 @@ impl Elsewhere {
     #[new]
     #[pyo3(signature = (run, abandon, n, dtype, scale=1.0))]
     fn new(run: Py<PyAny>, abandon: Py<PyAny>, n: usize, dtype: &str, scale: f64) -> PyResult<Self> {
-        let element = match dtype {
-            "uint8" => Element::U8,
-            "float32" => Element::F32,
-            "float64" => Element::F64,
-            other => return Err(PyValueError::new_err(format!("{other} is not an element type"))),
-        };
-        Ok(Self { run, n, element, scale, raised: Mutex::new(None), abandon })
+        Ok(Self { run, n, element: element(dtype)?, scale, raised: Mutex::new(None), abandon })
     }
 }
 
@@ -170,7 +163,7 @@ pub(crate) fn run_over(
     first: usize,
     threads: Option<usize>,
 ) -> PyResult<AnySums> {
-    let mut plain = x.samples(shape, None, None)?.scaled(scale).map_err(to_python)?;
+    let mut plain = x.samples(shape, None, None, scale)?;
     if let Some(weights) = weights {
         plain = plain.with_part_weights(weights.as_slice()?.to_vec()).map_err(to_python)?;
     }

@@ -10,6 +10,10 @@ use pyo3::prelude::*;
 
 use crate::pools;
 
+/// What to do about values that cannot be meant.
+const SAY_THE_FACTOR: &str = "give samples as the model was fitted to, or say what to multiply with: \
+    model.set_params(scale=1/255) for bytes, scale=1 for values as they are (matmix.load takes it, too)";
+
 /// What the system refused is an `OSError`, or what Python makes of it with its number and the file; everything else is
 /// a `ValueError` with the library's words.
 pub(crate) fn to_python(error: Error) -> PyErr {
@@ -21,6 +25,7 @@ pub(crate) fn to_python(error: Error) -> PyErr {
         }
         Error::Io { .. } => PyOSError::new_err(text),
         Error::NoMemory { .. } => PyMemoryError::new_err(text),
+        Error::Values { .. } => PyValueError::new_err(format!("{text}; {SAY_THE_FACTOR}")),
         _ => PyValueError::new_err(text),
     }
 }

@@ -9,6 +9,7 @@ mod ask;
 mod data;
 mod elsewhere;
 mod errors;
+mod input;
 mod low_rank;
 mod mixture;
 mod names;
@@ -29,6 +30,8 @@ mod _matmix {
     use super::elsewhere::{
         Elsewhere, SumTree, count_skipped, merge_sums, run_task, tree_levels, wanted_rows,
     };
+    #[pymodule_export]
+    use super::input::ModelInput;
     #[pymodule_export]
     use super::low_rank::{LowRankModel, fit_low_rank};
     #[pymodule_export]

@@ -13,6 +13,7 @@ use crate::arrays::{Held, Numbers, array, matrix, sides};
 use crate::ask::Question;
 use crate::data::file;
 use crate::errors::{detached, to_python};
+use crate::input::ModelInput;
 use crate::mixture::preset_rank;
 use crate::pools;
 
@@ -26,20 +27,21 @@ type Array<'py> = Bound<'py, PyArrayDyn<f64>>;
 
 /// Fits a low-rank model: the model, e after each alternation and why it ended.
 #[pyfunction]
-#[pyo3(signature = (x, shape, *, preset, weights, rank, centred, max_iter, tol, threads))]
+#[pyo3(signature = (x, shape, *, preset, weights, scale, rank, centred, max_iter, tol, threads))]
 pub(crate) fn fit_low_rank(
     py: Python<'_>,
     x: Held<'_>,
     shape: Vec<usize>,
     preset: Option<&str>,
     weights: Option<Numbers<'_>>,
+    scale: f64,
     rank: Vec<usize>,
     centred: bool,
     max_iter: usize,
     tol: f64,
     threads: Option<usize>,
 ) -> PyResult<(LowRankModel, Vec<f64>, &'static str)> {
-    let engine = x.engine(&shape, preset, weights.as_ref(), &Arc::new(Meter::new()))?;
+    let engine = x.engine(&shape, preset, weights.as_ref(), scale, &Arc::new(Meter::new()))?;
     let rank = preset_rank(preset, &shape, rank)?;
     let options = LowRankOptions { rank, centred, max_iter, tol, threads: pools::threads(threads) };
     let fit = x.fitted(detached(py, || matmix::fit_low_rank_on(&*engine, &options)))?;
@@ -103,10 +105,11 @@ impl LowRankModel {
         py: Python<'_>,
         path: PathBuf,
         name: Option<String>,
+        input: Option<&Bound<'_, ModelInput>>,
         options: &str,
         history: &str,
     ) -> PyResult<()> {
-        let file = file(Model::LowRank(self.model.clone()), name, options, history);
+        let file = file(Model::LowRank(self.model.clone()), name, input, options, history);
         detached(py, || file.save(&path))
     }
 

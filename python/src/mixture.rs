@@ -16,6 +16,7 @@ use crate::arrays::{Elements, Held, Numbers, array, indices, matrix, places, sid
 use crate::ask::Question;
 use crate::data::file;
 use crate::errors::{choice, detached, to_python};
+use crate::input::ModelInput;
 use crate::progress::fit_listening;
 
 /// A fitted mixture.
@@ -52,19 +53,20 @@ fn fit_options(
 
 /// Fits a mixture: the model, its history as JSON and whether Ctrl-C ended it.
 #[pyfunction]
-#[pyo3(signature = (x, shape, *, preset, weights, options, start, callback))]
+#[pyo3(signature = (x, shape, *, preset, weights, scale, options, start, callback))]
 pub(crate) fn fit_mixture(
     py: Python<'_>,
     x: Held<'_>,
     shape: Vec<usize>,
     preset: Option<&str>,
     weights: Option<Numbers<'_>>,
+    scale: f64,
     options: &str,
     start: Beginning<'_>,
     callback: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(MixtureModel, String, bool)> {
     let meter = Arc::new(Meter::new());
-    let engine = x.engine(&shape, preset, weights.as_ref(), &meter)?;
+    let engine = x.engine(&shape, preset, weights.as_ref(), scale, &meter)?;
     let options = fit_options(options, &start, preset, &shape)?;
     let abandon = || {
         meter.stop();
@@ -77,19 +79,20 @@ pub(crate) fn fit_mixture(
 
 /// One batch of a fit in batches: the model, how many batches it has seen, and the batch's mean log-likelihood.
 #[pyfunction]
-#[pyo3(signature = (x, shape, *, preset, weights, options, start, model, batches))]
+#[pyo3(signature = (x, shape, *, preset, weights, scale, options, start, model, batches))]
 pub(crate) fn fit_batch(
     py: Python<'_>,
     x: Elements<'_>,
     shape: Vec<usize>,
     preset: Option<&str>,
     weights: Option<Numbers<'_>>,
+    scale: f64,
     options: &str,
     start: Beginning<'_>,
     model: Option<&Bound<'_, MixtureModel>>,
     batches: u64,
 ) -> PyResult<(MixtureModel, u64, f64)> {
-    let samples = x.samples(&shape, preset, weights.as_ref())?;
+    let samples = x.samples(&shape, preset, weights.as_ref(), scale)?;
     let options = fit_options(options, &start, preset, &shape)?;
     let so_far = model.map(|model| OnlineFit::resume(model.get().model.clone(), batches));
     let online = detached(py, || match so_far {
@@ -193,15 +196,16 @@ impl MixtureModel {
     }
 
     /// Log-likelihood, BIC, AIC and ICL.
-    #[pyo3(signature = (x, shape, preset=None))]
+    #[pyo3(signature = (x, shape, preset=None, *, scale=1.0))]
     fn evaluate(
         &self,
         py: Python<'_>,
         x: Held<'_>,
         shape: Vec<usize>,
         preset: Option<&str>,
+        scale: f64,
     ) -> PyResult<(f64, f64, f64, f64)> {
-        let engine = x.engine(&shape, preset, None, &Arc::new(Meter::new()))?;
+        let engine = x.engine(&shape, preset, None, scale, &Arc::new(Meter::new()))?;
         let c = x.fitted(detached(py, || self.model.evaluate(&*engine)))?;
         Ok((c.log_likelihood, c.bic, c.aic, c.icl))
     }
@@ -225,13 +229,14 @@ impl MixtureModel {
     }
 
     /// Writes the HTML report.
-    #[pyo3(signature = (x, shape, preset=None, *, path, title, data, labels, axes, value, colours, seed, history))]
+    #[pyo3(signature = (x, shape, preset=None, *, scale, path, title, data, labels, axes, value, colours, seed, history))]
     fn report(
         &self,
         py: Python<'_>,
         x: Elements<'_>,
         shape: Vec<usize>,
         preset: Option<&str>,
+        scale: f64,
         path: PathBuf,
         title: String,
         data: String,
@@ -242,7 +247,7 @@ impl MixtureModel {
         seed: Option<u64>,
         history: &str,
     ) -> PyResult<()> {
-        let samples = x.samples(&shape, preset, None)?;
+        let samples = x.samples(&shape, preset, None, scale)?;
         let axis = |(name, unit): (String, String)| Axis { name, unit, ..Axis::default() };
         let options = ReportOptions {
             title,
@@ -270,10 +275,11 @@ impl MixtureModel {
         py: Python<'_>,
         path: PathBuf,
         name: Option<String>,
+        input: Option<&Bound<'_, ModelInput>>,
         options: &str,
         history: &str,
     ) -> PyResult<()> {
-        let file = file(Model::Mixture(self.model.clone()), name, options, history);
+        let file = file(Model::Mixture(self.model.clone()), name, input, options, history);
         detached(py, || file.save(&path))
     }
 

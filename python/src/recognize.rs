@@ -22,13 +22,14 @@ pub(crate) struct Recognizer {
 #[pymethods]
 impl Recognizer {
     #[new]
-    #[pyo3(signature = (model, x, shape, preset, classes, distance))]
+    #[pyo3(signature = (model, x, shape, preset, scale, classes, distance))]
     fn new(
         py: Python<'_>,
         model: &Bound<'_, PyAny>,
         x: Elements<'_>,
         shape: Vec<usize>,
         preset: Option<&str>,
+        scale: f64,
         classes: PyReadonlyArray1<'_, i64>,
         distance: &str,
     ) -> PyResult<Self> {
@@ -40,23 +41,24 @@ impl Recognizer {
             return Err(PyTypeError::new_err("a MixtureModel or a LowRankModel is needed"));
         };
         let distance: Distance = choice("distance", distance)?;
-        let samples = x.samples(&shape, preset, None)?;
+        let samples = x.samples(&shape, preset, None, scale)?;
         let classes = places(&classes, "class")?;
         let recognizer = detached(py, || matmix::Recognizer::new(&model, &samples, &classes, distance))?;
         Ok(Self { recognizer })
     }
 
     /// Distances and places in the gallery of the nearest samples, shape (N, count) each, nearest first.
-    #[pyo3(signature = (x, shape, preset, count))]
+    #[pyo3(signature = (x, shape, preset, scale, count))]
     fn neighbours<'py>(
         &self,
         py: Python<'py>,
         x: Elements<'_>,
         shape: Vec<usize>,
         preset: Option<&str>,
+        scale: f64,
         count: usize,
     ) -> PyResult<Found<'py>> {
-        let samples = x.samples(&shape, preset, None)?;
+        let samples = x.samples(&shape, preset, None, scale)?;
         let found = detached(py, || self.recognizer.neighbours(&samples, count))?;
         let all = || found.iter().flatten();
         let distances = all().map(|n| n.distance).collect();
@@ -66,15 +68,16 @@ impl Recognizer {
     }
 
     /// The classes of the nearest samples, shape (N,).
-    #[pyo3(signature = (x, shape, preset))]
+    #[pyo3(signature = (x, shape, preset, scale))]
     fn predict<'py>(
         &self,
         py: Python<'py>,
         x: Elements<'_>,
         shape: Vec<usize>,
         preset: Option<&str>,
+        scale: f64,
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
-        let samples = x.samples(&shape, preset, None)?;
+        let samples = x.samples(&shape, preset, None, scale)?;
         Ok(indices(py, detached(py, || self.recognizer.predict(&samples))?))
     }
 }

@@ -216,13 +216,13 @@ def test_a_lost_chunk_is_noticed(lazy, monkeypatch):
 
 @pytest.mark.parametrize("doubled", [False, True])
 def test_a_lost_chunk_is_noticed_on_a_cluster(lazy, cluster, monkeypatch, doubled):
-    """From the fourth pass on, the tree forgets the statistics of the last of eight blocks, or adds them twice."""
+    """From the fifth pass on, the tree forgets the statistics of the last of eight blocks, or adds them twice."""
     calls = []
 
     def tampered(parts):
         levels = _matmix.tree_levels(parts)
         calls.append(parts)
-        if parts == 8 and len(calls) > 3:
+        if parts == 8 and len(calls) > 4:
             return [[(0, 8), (7, 8)], [(0, 2)]] if doubled else [[(0, 7)]]
         return levels
 

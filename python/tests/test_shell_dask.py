@@ -58,6 +58,24 @@ def test_the_shell_fits_on_a_cluster(address, folder, tmp_path):
     assert (tmp_path / "m.mm").read_bytes() == (tmp_path / "alone.mm").read_bytes()
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--precision", "double", "--noise-floor", "1e-3"],
+        ["--stop", "error", "--tol", "50", "--no-stages", "--no-acceleration", "--n-init", "2"],
+    ],
+)
+def test_every_option_of_a_fit_reaches_the_cluster(address, folder, tmp_path, options):
+    options = ["-k", "2", "-r", "3x2", "--max-iter", "4", "--seed", "3", *options]
+    there = shell("--dask", address, folder / "*.npy", "-o", tmp_path / "a.mm", *options)
+    here = shell(folder / "*.npy", "-o", tmp_path / "b.mm", *options)
+    assert there.returncode == here.returncode == 0, there.stderr + here.stderr
+    assert (tmp_path / "a.mm").read_bytes() == (tmp_path / "b.mm").read_bytes()
+    plain = shell(folder / "*.npy", "-o", tmp_path / "c.mm", *options[:8])
+    assert plain.returncode == 0
+    assert (tmp_path / "a.mm").read_bytes() != (tmp_path / "c.mm").read_bytes()
+
+
 def test_what_lies_beside_the_data_is_not_imported(address, folder, tmp_path):
     for module in ("json", "dask", "numpy", "distributed", "matmix", "warnings"):
         (tmp_path / f"{module}.py").write_text(

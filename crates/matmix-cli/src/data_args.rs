@@ -120,11 +120,9 @@ impl Reading {
         take: Option<&Range<usize>>,
     ) -> anyhow::Result<DataSet> {
         let options = OpenOptions { scale: None, ..self.options(labels, take) };
-        let images = file.input.as_ref().map_or(options.clone(), |input| input.images(&options));
-        let data = match matmix::data::open(spec, &images) {
-            // What was images then may be an array now.
-            Err(Error::OnlyImages { .. }) => matmix::data::open(spec, &options)?,
-            other => other?,
+        let data = match &file.input {
+            Some(input) => input.open(spec, &options)?,
+            None => matmix::data::open(spec, &options)?,
         };
         let mut data = self.tell(data)?;
         data.samples = file.scaled(&data.samples, self.scale)?;

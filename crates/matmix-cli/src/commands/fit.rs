@@ -116,9 +116,7 @@ impl Fit {
     }
 
     fn run_on_cluster(&self, address: &str, options: &FitOptions, quiet: bool) -> anyhow::Result<()> {
-        let usual = FitOptions::default();
-        let not_there = self.options.other_than_scale().or((options.stop != usual.stop).then_some("--stop"));
-        if let Some(option) = not_there.or((options.precision != usual.precision).then_some("--precision")) {
+        if let Some(option) = self.options.other_than_scale() {
             let message = format!("{option} cannot be used together with --dask");
             return Err(hinted(
                 message,
@@ -132,19 +130,9 @@ impl Fit {
             "data": self.data,
             "output": self.output,
             "model": self.model.map(Preset::name),
-            "n_components": options.components,
-            "rank": options.rank,
-            "algorithm": self.algorithm.name(),
-            "init_params": self.init,
-            "n_init": options.n_init,
-            "max_iter": options.max_iter,
-            "tol": options.tol,
-            "accelerate": options.accelerate,
-            "random_state": options.seed,
+            "options": options,
+            "init": self.init,
             "scale": self.options.reading.scale(),
-            "checkpoint": self.checkpoint,
-            "checkpoint_every": self.checkpoint_every,
-            "resume": self.resume,
             "verbose": u8::from(!quiet && std::io::stderr().is_terminal()),
             "describe": self.describe(options),
         }));

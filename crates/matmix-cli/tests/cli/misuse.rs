@@ -122,7 +122,6 @@ fn options_out_of_range() {
         ("zero_threads", &["--threads", "0"]),
         ("threads_in_words", &["--threads", "all"]),
         ("take_on_a_cluster", &["--dask", "tcp://127.0.0.1:1", "--take", "0:5"]),
-        ("precision_on_a_cluster", &["--dask", "tcp://127.0.0.1:1", "--precision", "double"]),
     ] {
         refused(folder.path(), name, &[&["fit", "demo:mnist", "-o", "m.mm"], more].concat());
     }

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "formats")]
-use super::OpenOptions;
+use super::{DataSet, OpenOptions, open};
 use super::{Element, ModelFile, Samples};
 use crate::error::{Error, Result};
 use crate::pass::Engine;
@@ -76,16 +76,37 @@ impl Input {
         }
     }
 
+    /// Opens data the way the model's was: images are read the same way. Its values are as they are stored, unless `options`
+    /// say otherwise.
+    ///
+    /// # Errors
+    /// Those of [`open`].
+    #[cfg(feature = "formats")]
+    pub fn open(&self, spec: &str, options: &OpenOptions) -> Result<DataSet> {
+        match open(spec, &self.images(options)) {
+            // What was images then may be an array now.
+            Err(Error::OnlyImages { .. }) => open(spec, options),
+            other => other,
+        }
+    }
+
     /// The samples, their values multiplied the way the model's were.
+    ///
+    /// # Errors
+    /// Those of [`factor`](Self::factor).
+    pub fn scaled<'a>(&self, samples: &Samples<'a>) -> Result<Samples<'a>> {
+        samples.clone().scaled(self.factor(samples)?)
+    }
+
+    /// What the values of these samples have to be multiplied with to be what the model's were, wherever the samples are.
     ///
     /// # Errors
     /// If it is plain that this cannot be meant: bytes where the model knows values up to 1, or values up to 1 where it knows
     /// bytes.
-    pub fn scaled<'a>(&self, samples: &Samples<'a>) -> Result<Samples<'a>> {
-        let scaled = samples.clone().scaled(self.scale)?;
+    pub fn factor(&self, samples: &dyn Engine) -> Result<f64> {
         let bytes = samples.element() == Element::U8;
         if bytes == (self.element == Element::U8) {
-            return Ok(scaled);
+            return Ok(self.scale);
         }
         let largest = |range: [f64; 2]| range[0].abs().max(range[1].abs());
         let (found, own) = (range(samples)?, largest(self.range));
@@ -94,7 +115,7 @@ impl Input {
         if bytes_for_fractions || fractions_for_bytes {
             return Err(Error::Values { found, expected: self.range, scale: self.scale });
         }
-        Ok(scaled)
+        Ok(self.scale)
     }
 }
 

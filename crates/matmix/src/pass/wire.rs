@@ -7,7 +7,6 @@
 //! In the body a sequence is its length (8 bytes) and its elements. A reader trusts nothing: it compares every
 //! length with what is left before it makes room.
 
-
 use crate::data::{Buffer, Chunk, Element};
 use crate::error::{Error, Result};
 use crate::linalg::Matrix;

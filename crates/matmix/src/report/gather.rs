@@ -87,7 +87,10 @@ pub fn gather(model: &Mixture, samples: &Samples<'_>, options: &ReportOptions) -
     Ok(Content {
         title: if options.title.is_empty() { data } else { options.title.clone() },
         summary,
-        warnings: warnings(history).into_iter().chain(idle(model, criteria.bic, total(&spread), samples)).collect(),
+        warnings: warnings(history)
+            .into_iter()
+            .chain(idle(model, criteria.bic, total(&spread), samples))
+            .collect(),
         history: history.map(steps).unwrap_or_default(),
         components: (0..model.n_components())
             .map(|k| component(model, k, &findings, &cast, &blocks, history))

@@ -139,9 +139,7 @@ fn weights_count_as_copies_and_one_sample_is_enough() {
     let of = |samples: &Samples<'_>| gather(&model, samples, &ReportOptions::default()).unwrap().summary;
     let (a, b) = (of(&copies), of(&weighted));
     assert!(close(a.log_likelihood, b.log_likelihood) && close(a.bic, b.bic));
-    assert!(
-        close(a.reconstruction_error, b.reconstruction_error) && close(a.explained, b.explained)
-    );
+    assert!(close(a.reconstruction_error, b.reconstruction_error) && close(a.explained, b.explained));
     let one = samples.select(&[4]).unwrap();
     let content = gather(&model, &one, &ReportOptions::default()).unwrap();
     assert_eq!((content.samples.index, content.reconstructions), (vec![0], vec![0]));

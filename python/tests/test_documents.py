@@ -1,0 +1,82 @@
+"""What the documents name is there: files, folders, what is in a file, tests, pages that are linked to."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = [
+    *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
+# Where a path may begin: the library is what is mostly spoken of.
+FOLDERS = [
+    ROOT / folder
+    for folder in ("", "crates/matmix", "crates/matmix/src", "crates/matmix-cli", "python", "python/matmix")
+]
+QUOTED = re.compile(r"`([^`\n]+)`")
+PATH = re.compile(r"([\w.-]+/)+([\w.-]+\.(rs|py|md|sh|js))?")
+IN_A_FILE = re.compile(r"([\w./-]+\.(?:rs|py)): ([\w:., ]+)")
+TEST = re.compile(r"[a-z0-9]+(_[a-z0-9]+){3,}")
+LINK = re.compile(r"\]\(([^)#:\s]+\.md)(#[^)]*)?\)")
+
+
+def found(path):
+    return next((folder / path for folder in FOLDERS if (folder / path).exists()), None)
+
+
+def missing(document, is_a_test):
+    """A line for everything that a document names and that is not there."""
+    fenced = False
+    for number, line in enumerate(document.read_text(encoding="utf-8").splitlines(), 1):
+        at = f"{document.relative_to(ROOT)}:{number}"
+        fenced ^= line.startswith("```")
+        if fenced:
+            continue
+        for target, _ in LINK.findall(line):
+            if not (document.parent / target).exists():
+                yield f"{at}: there is no page {target}"
+        for quoted in QUOTED.findall(line):
+            inside = IN_A_FILE.fullmatch(quoted)
+            path = inside[1] if inside else quoted
+            if inside or PATH.fullmatch(path):
+                file = found(path)
+                if file is None:
+                    yield f"{at}: there is no {path}"
+                elif inside:
+                    text = file.read_text(encoding="utf-8")
+                    names = re.findall(r"\w+", inside[2])
+                    yield from (f"{at}: {path} has no {n}" for n in names if not re.search(rf"\b{n}\b", text))
+            elif TEST.fullmatch(quoted) and not is_a_test(quoted):
+                yield f"{at}: there is no function {quoted}"
+
+
+@pytest.fixture(scope="module")
+def is_a_test():
+    sources = [*(ROOT / "crates").rglob("*.rs"), *(ROOT / "python").rglob("*.py")]
+    text = "\n".join(source.read_text(encoding="utf-8") for source in sources)
+    return lambda name: re.search(rf"\b(fn|def) {name}\b", text) is not None
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
+def test_what_a_document_names_is_there(document, is_a_test):
+    assert not list(missing(document, is_a_test))
+
+
+def test_what_is_not_there_is_found(tmp_path, monkeypatch):
+    """The test itself: a document with one mistake of each kind, and one of none."""
+    monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
+    page = tmp_path / "page.md"
+    page.write_text(
+        "`fit/engine.rs`, `fit/maximize.rs`, `fit/`, `pass/stack/`\n"
+        "`fit/maximize.rs: maximize`, `pass/em.rs: EmSums, Nobody`\n"
+        "[a page](nowhere.md), [here](page.md#place) and `no_such_test_is_there`, `random_state`\n"
+    )
+    assert list(missing(page, lambda name: False)) == [
+        "page.md:1: there is no fit/engine.rs",
+        "page.md:1: there is no pass/stack/",
+        "page.md:2: pass/em.rs has no Nobody",
+        "page.md:3: there is no page nowhere.md",
+        "page.md:3: there is no function no_such_test_is_there",
+    ]

@@ -1,0 +1,238 @@
+"""What a model takes for input, the same in Python and in the shell: values, shapes, the way images are read."""
+
+import json
+import os
+import pickle
+import subprocess
+
+import matmix
+import numpy as np
+import pytest
+from matmix import _matmix
+from same_bits import assert_same_parameters
+from sklearn.base import clone
+
+in_the_shell = pytest.mark.skipif("MATMIX_BIN" not in os.environ, reason="MATMIX_BIN does not name the program")
+OPTIONS = {"n_components": 2, "rank": 3, "max_iter": 5, "tol": 0, "random_state": 1}
+IN_THE_SHELL = ["-k", 2, "-r", 3, "--max-iter", 5, "--tol", 0, "--seed", 1]
+BYTES = 1 / 255
+
+
+def shell(*arguments):
+    """What the program says; it must not fail."""
+    done = subprocess.run([os.environ["MATMIX_BIN"], *map(str, arguments)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def scores_in_the_shell(model, data, folder):
+    shell("score", model, data, "-o", folder / "scores.npy", "--force")
+    return np.load(folder / "scores.npy")
+
+
+@pytest.fixture(scope="module")
+def X(digits):
+    return digits[0][:200]
+
+
+@pytest.fixture
+def npy(X, tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    return tmp_path / "x.npy"
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    """A folder of colour images of several sizes."""
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    rng = np.random.default_rng(5)
+    for number in range(40):
+        rows, columns = 9 + number % 3, 11 + number % 2
+        ramp = np.linspace(0, 200, rows * columns * 3).reshape(rows, columns, 3)
+        pixels = (ramp + rng.integers(0, 56, ramp.shape)).astype(np.uint8)
+        header = f"P6\n{columns} {rows}\n255\n".encode()
+        (folder / f"{number:02}.ppm").write_bytes(header + pixels.tobytes())
+    return folder
+
+
+@pytest.fixture
+def scaled(X):
+    """Fitted to bytes over 255."""
+    return matmix.Mixture(**OPTIONS, scale=BYTES).fit(X)
+
+
+def test_every_fit_knows_what_it_was_fitted_to(X):
+    for model in (
+        matmix.Mixture(**OPTIONS),
+        matmix.LowRank(rank=3),
+        matmix.MP2DPCA(2, rank=2, max_iter=2, tol=0),
+        matmix.PPCA(rank=2, max_iter=2, tol=0),
+    ):
+        for data in (X, matmix.Parts([X[:90], X[90:]])):
+            known = model.fit(data).input_
+            assert (known.shape, known.scale, known.dtype) == ((28, 28), 1.0, "uint8")
+            assert known.range == (X.min(), X.max())
+            assert known.resize is None and known.colour is False
+    flat = matmix.Mixture(**OPTIONS, sample_shape=(28, 28)).fit(X.reshape(200, 784) / 255)
+    assert (flat.input_.shape, flat.input_.dtype, flat.input_.range) == ((28, 28), "float64", (0.0, 1.0))
+    assert "shape=(28, 28), dtype=float64" in repr(flat.input_)
+
+
+def test_a_factor_is_the_same_as_multiplied_values(X, scaled):
+    plain = matmix.Mixture(**OPTIONS, precision="double").fit(X * BYTES)
+    double = clone(scaled).set_params(precision="double").fit(X)
+    np.testing.assert_allclose(double.means_, plain.means_, rtol=1e-9, atol=1e-12)
+    # Every question, in the values of the model.
+    for ask in ("score_samples", "predict_proba", "transform", "reconstruct", "denoise"):
+        wanted = getattr(plain, ask)(X * BYTES)
+        np.testing.assert_allclose(getattr(double, ask)(X), wanted, rtol=1e-5, atol=5e-4, err_msg=ask)
+    np.testing.assert_allclose(double.cores(X)[0], plain.cores(X * BYTES)[0], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(double.posterior(X)[0], plain.posterior(X * BYTES)[0], rtol=1e-4, atol=1e-4)
+    for ask in ("score", "bic", "aic", "icl", "reconstruction_error"):
+        assert getattr(double, ask)(X) == pytest.approx(getattr(plain, ask)(X * BYTES), rel=1e-6), ask
+
+
+def test_batches_parts_and_lazy_arrays_are_multiplied_too(X, scaled, npy):
+    mapped = np.load(npy, mmap_mode="r").astype(">i2")  # not an array of the library: read in blocks
+    for data in (matmix.Parts([X[:70], X[70:]]), matmix.Parts(str(npy)), matmix.Parts([mapped])):
+        np.testing.assert_allclose(scaled.score_samples(data), scaled.score_samples(X), rtol=1e-6)
+        assert scaled.bic(data) == pytest.approx(scaled.bic(X), rel=1e-6)
+    before = scaled.score(X)
+    batch = clone(scaled).partial_fit(X)
+    batch.set_params(scale=None).partial_fit(X)
+    assert batch.n_batches_ == 2 and batch.input_.scale == BYTES
+    assert abs(batch.score(X) - before) < 0.05 * abs(before)
+
+
+def test_dask_arrays_are_multiplied_too(X, scaled):
+    dask = pytest.importorskip("dask.array")
+    lazy = dask.from_array(X, chunks=(80, 28, 28))
+    np.testing.assert_array_equal(scaled.predict(lazy).compute(), scaled.predict(X))
+    np.testing.assert_allclose(scaled.score_samples(lazy).compute(), scaled.score_samples(X), rtol=1e-6)
+    # Numbers of another type that are what bytes are, with a block in which all of them are small.
+    dark = np.concatenate([X, np.zeros_like(X[:20])]).astype(np.float32)
+    chunks = ((100, 100, 20), 28, 28)
+    answers = scaled.score_samples(dask.from_array(dark, chunks=chunks)).compute()
+    np.testing.assert_allclose(answers[:200], scaled.score_samples(X), rtol=1e-5)
+    there = matmix.Mixture(**OPTIONS, scale=BYTES).fit(lazy)
+    assert there.input_ == scaled.input_
+    known = matmix.NearestCore(matmix.LowRank(rank=3, scale=BYTES)).fit(X, np.arange(200) % 3)
+    np.testing.assert_array_equal(known.predict(dask.from_array(dark, chunks=chunks)).compute()[:200], known.predict(X))
+
+
+def test_values_that_cannot_be_meant_are_named(X, scaled, tmp_path):
+    of_fractions = matmix.Mixture(**OPTIONS).fit(X * BYTES)
+    for model, wrong in ((of_fractions, X), (scaled, X * BYTES), (scaled, (X * BYTES).astype(np.float32))):
+        for ask in ("score", "predict", "transform", "reconstruct", "partial_fit", "bic"):
+            with pytest.raises(ValueError, match=r"the values go from 0 to .*set_params\(scale=1/255\)"):
+                getattr(model, ask)(wrong)
+        with pytest.raises(ValueError, match="the values go from"):
+            model.score(matmix.Parts([wrong]))
+    with pytest.raises(ValueError, match="the values go from"):
+        matmix.NearestCore(of_fractions, prefit=True).fit(X, np.arange(200))
+    # Whoever says the factor is believed, for as long as the estimator lives.
+    scaled.save(tmp_path / "m.safetensors")
+    own = matmix.load(tmp_path / "m.safetensors", scale=1)
+    assert own.score(X * BYTES) == pytest.approx(scaled.score(X), rel=1e-6)
+    assert matmix.Mixture.load(tmp_path / "m.safetensors", scale=1.0).score(X * BYTES) == own.score(X * BYTES)
+    assert of_fractions.set_params(scale=BYTES).score(X) == pytest.approx(own.score(X * BYTES), rel=1e-3)
+    own.save(tmp_path / "again.safetensors")
+    assert (tmp_path / "again.safetensors").read_bytes() == (tmp_path / "m.safetensors").read_bytes()
+
+
+def test_a_failed_fit_leaves_what_is_known(X, scaled):
+    known, score = scaled.input_, scaled.score(X)
+    with pytest.raises(ValueError, match="rank"):
+        scaled.set_params(rank=50, scale=1.0).fit(X)
+    scaled.set_params(scale=BYTES)
+    assert scaled.input_ == known and scaled.score(X) == score
+
+
+def test_it_is_kept_pickled_and_forgotten_like_a_fit(X, scaled, tmp_path):
+    again = pickle.loads(pickle.dumps(scaled))
+    assert again.input_ == scaled.input_ and again.score(X) == scaled.score(X)
+    assert not hasattr(clone(scaled), "input_") and clone(scaled).scale == BYTES
+    with pytest.raises(ValueError, match="cannot be read"):
+        _matmix.Input.from_json("{}")
+    with pytest.raises(AttributeError):
+        scaled.input_.scale = 1.0
+    known = matmix.NearestCore(matmix.Mixture(**OPTIONS, scale=BYTES)).fit(X, np.arange(200) % 7)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(known)).kneighbors(X, 2)[0], known.kneighbors(X, 2)[0])
+
+
+def test_a_report_and_pictures_show_the_values_of_the_model(X, scaled, tmp_path):
+    scaled.report(X, tmp_path / "report.html")
+    assert (tmp_path / "report.html").stat().st_size > 1000
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    axes = matmix.plot.reconstructions(scaled, X, count=2)
+    assert axes[0, 0].get_images()[0].get_clim()[1] <= 1.0
+    pyplot.close("all")
+
+
+@in_the_shell
+@pytest.mark.parametrize("preset", ["mixb2dppca", "mp2dpca", "mixppca"])
+def test_from_the_shell_to_python_and_back(X, npy, tmp_path, preset):
+    there = tmp_path / "shell.mm"
+    shell("fit", npy, "-o", there, "--scale", "1/255", "--model", preset, *IN_THE_SHELL)
+    model = matmix.load(there)
+    assert model.input_.scale == BYTES and model.input_.shape == (28, 28) and model.scale == BYTES
+    wanted = scores_in_the_shell(there, npy, tmp_path)
+    # What is said about the rows of a matrix is added up here, in another order than there.
+    close = 1e-12 if preset == "mp2dpca" else 0
+    np.testing.assert_allclose(model.score_samples(X), wanted, rtol=close)
+    np.testing.assert_allclose(model.score_samples(X.reshape(200, 784)), wanted, rtol=close)
+    # The same fit in Python gives the same model, and knows the same about it.
+    ours = matmix.load(there).fit(X) if preset != "mixb2dppca" else matmix.MixB2DPPCA(**OPTIONS, scale=BYTES).fit(X)
+    assert ours.input_ == model.input_
+    if preset == "mixb2dppca":
+        assert_same_parameters(ours, model)
+    back = tmp_path / "python.mm"
+    model.save(back)
+    np.testing.assert_array_equal(scores_in_the_shell(back, npy, tmp_path), wanted)
+    assert matmix.load(back).input_ == model.input_
+    if preset == "mp2dpca":
+        assert model.sample(2, random_state=0)[0].shape == (2, 28, 28)
+
+
+@in_the_shell
+def test_from_python_to_the_shell(X, npy, scaled, tmp_path):
+    scaled.save(tmp_path / "m.mm")
+    np.testing.assert_array_equal(scores_in_the_shell(tmp_path / "m.mm", npy, tmp_path), scaled.score_samples(X))
+    np.save(tmp_path / "fractions.npy", X * BYTES)
+    refused = subprocess.run(
+        [os.environ["MATMIX_BIN"], "score", tmp_path / "m.mm", tmp_path / "fractions.npy"],
+        capture_output=True,
+        text=True,
+    )
+    assert refused.returncode != 0 and "the values go from 0 to 1" in refused.stderr
+    with pytest.raises(ValueError) as ours:
+        scaled.score(X * BYTES)
+    # The library's own sentence on both surfaces.
+    assert str(ours.value).split(";")[0] in refused.stderr
+    said = json.loads(shell("info", tmp_path / "m.mm", "--json").stdout)
+    assert said["input"]["scale"] == BYTES and said["input"]["shape"] == [28, 28]
+
+
+@in_the_shell
+@pytest.mark.parametrize("colour", [False, True])
+def test_a_folder_of_images_is_read_the_same_way(pictures, tmp_path, colour):
+    there = tmp_path / "m.mm"
+    reading = ["--resize", "8x6", "--scale", "1/255", *(["--colour"] if colour else [])]
+    shell("fit", pictures, "-o", there, *reading, *IN_THE_SHELL)
+    model = matmix.load(there)
+    assert (model.input_.resize, model.input_.colour) == ((8, 6), colour)
+    images = matmix.datasets.open(pictures, like=model)
+    assert images.data.shape == ((40, 8, 6, 3) if colour else (40, 8, 6))
+    np.testing.assert_array_equal(model.score_samples(images.data), scores_in_the_shell(there, pictures, tmp_path))
+    # What was images then may be an array now; and what was known is written back.
+    np.save(tmp_path / "images.npy", images.data)
+    np.testing.assert_array_equal(matmix.datasets.open(tmp_path / "images.npy", like=model).data, images.data)
+    model.save(tmp_path / "again.mm")
+    again = matmix.load(tmp_path / "again.mm")
+    assert again.input_ == model.input_
+    np.testing.assert_array_equal(
+        scores_in_the_shell(tmp_path / "again.mm", pictures, tmp_path), model.score_samples(images.data)
+    )
+    smaller = matmix.datasets.open(pictures, like=model.input_, resize=(5, 4))
+    assert smaller.data.shape[1:3] == (5, 4)
