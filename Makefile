@@ -40,7 +40,7 @@ lint: ## formatting and lints, without a single warning
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	cargo clippy -p matmix --no-default-features -- -D warnings
-	RUSTDOCFLAGS='-D warnings' cargo doc --quiet --no-deps -p matmix
+	RUSTDOCFLAGS='-D warnings -A rustdoc::private_intra_doc_links' cargo doc --quiet --no-deps -p matmix
 
 bench: bench-kernels ## us and the peers: writes docs/benchmarks.md, its numbers and its picture (about 20 minutes)
 	benchmarks/run.sh

@@ -1,6 +1,6 @@
 //! Mixtures of bilateral probabilistic PCA for samples that are matrices or tensors.
 //!
-//! A set of [`Samples`] goes into [`fit`], a [`Mixture`] comes out; [`fit_low_rank`] gives a [`LowRank`] instead.
+//! A set of [`Samples`] goes into [`fit()`], a [`Mixture`] comes out; [`fit_low_rank`] gives a [`LowRank`] instead.
 //! [`Preset`] knows the published names. Everything a fitted model can do is a method of it: project, transform,
 //! reconstruct, denoise, score, sample. [`Recognizer`] finds the nearest known sample, [`ModelFile`] keeps a model.
 //!

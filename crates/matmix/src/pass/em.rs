@@ -72,7 +72,7 @@ pub struct ComponentSums {
     pub squares: f64,
     /// m = Σ a E[X − M₀], P numbers.
     pub shift: Vec<f64>,
-    /// b = Σ a E[B], ρ numbers.
+    /// b = Σ a Q, ρ numbers.
     pub core: Vec<f64>,
     /// The sums the loadings come from.
     pub loadings: LoadingSums,

@@ -18,7 +18,7 @@
 //! | [`ask`] | what a fitted model says about every sample |
 //! | [`precision`] | single or double |
 //! | [`wire`] | passes and sums as bytes |
-//! | [`travel`] | tests: there and back, and damage on the way |
+//! | `travel` | tests: there and back, and damage on the way |
 
 mod ask;
 mod backend;
