@@ -70,6 +70,7 @@ macro_rules! snapshot {
             filters => vec![
                 (r"in \d+\.\d s", "in [time] s"),
                 (r#""seconds": [-\d.e]+"#, r#""seconds": [time]"#),
+                (r#""samples_per_second": [-\d.e]+"#, r#""samples_per_second": [rate]"#),
                 // The last column of a comparison is a time, too.
                 (r"  +\d+\.\d+\n", "  [number]\n"),
                 (r"(\d\.\d)\d+", "$1…"),
