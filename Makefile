@@ -2,7 +2,7 @@
 # make test   sets everything up and runs every test: Rust, Python, and the browser where one is installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo python check test test-rust test-python test-browser fuzz lint bench bench-kernels bench-quick clean
+.PHONY: help demo python check test test-rust test-python test-browser fuzz soak lint bench bench-kernels bench-quick clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -35,6 +35,10 @@ SECONDS_EACH ?= 300
 fuzz: ## broken files for every reader, for SECONDS_EACH seconds each (300), new ones each time
 	MATMIX_FUZZ_SECONDS=$(SECONDS_EACH) MATMIX_FUZZ_SEED=$${MATMIX_FUZZ_SEED:-$$(date +%s)} \
 		cargo test -p matmix --test fuzz -- --nocapture --test-threads 1
+
+soak: ## a fit killed 200 times, and broken files for SECONDS_EACH seconds per reader
+	MATMIX_KILLS=200 cargo test -p matmix-cli --test cli killed
+	$(MAKE) fuzz
 
 lint: ## formatting and lints, without a single warning
 	cargo fmt --all --check

@@ -142,6 +142,27 @@ fn a_killed_fit_goes_on_to_the_same_bits() {
     assert!(bytes(path, "killed.mm") == bytes(path, "whole.mm"));
 }
 
+/// Kills at random times, one after the other: twenty of them, or as many as MATMIX_KILLS says (`make soak`).
+#[test]
+fn a_fit_that_is_killed_again_and_again_goes_on_to_the_same_bits() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let kills = std::env::var("MATMIX_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(20);
+    let state = ["--checkpoint", "state", "--checkpoint-every", "1", "--resume", "-q"];
+    let args = [LONG, &state, &["-o", "killed.mm"]].concat();
+    // Fractions of the golden ratio: spread evenly, and the same every time.
+    for kill in 1..=kills {
+        let wait = 5.0 + 150.0 * (f64::from(kill) * 0.618_034).fract();
+        let mut child = command(path, &args).spawn().unwrap();
+        std::thread::sleep(Duration::from_micros((wait * 1e3) as u64));
+        let _ = child.kill();
+        child.wait().unwrap();
+    }
+    ok(path, &args);
+    ok(path, &[LONG, &["-o", "whole.mm", "-q"]].concat());
+    assert!(bytes(path, "killed.mm") == bytes(path, "whole.mm"));
+}
+
 #[test]
 fn the_same_command_twice_writes_the_same_file() {
     let folder = tempfile::tempdir().unwrap();
