@@ -75,10 +75,20 @@ fn a_fit_that_did_not_converge_is_told_and_so_is_every_event() {
     assert_eq!(content.warnings.len(), 3);
     assert!(content.warnings[0].contains("limit of 5 iterations"));
     assert!(content.warnings[1].starts_with("Component 1 explained next to nothing after iteration 2"));
-    assert!(content.warnings[2].starts_with("Component 4 has its noise variance at the floor"));
+    assert!(content.warnings[2].starts_with("Component 3 has its noise variance at the floor"));
     assert_eq!((content.components[1].notes.len(), content.components[0].notes.len()), (1, 0));
     let page = page(&content).unwrap();
     assert!(content.warnings.iter().all(|warning| page.contains(warning.as_str())));
+}
+
+#[test]
+fn noise_is_called_noise() {
+    let noise = Samples::from_vec(&[6, 5], crate::planted::normals(3, 400 * 30)).unwrap();
+    let options = FitOptions { components: 3, rank: vec![2, 2], ..FitOptions::default() };
+    let model = fit(&noise, &options).unwrap().model;
+    let content = gather(&model, &noise, &ReportOptions::default()).unwrap();
+    assert_eq!(content.warnings.len(), 1);
+    assert!(content.warnings[0].contains("no better than one mean"), "{}", content.warnings[0]);
 }
 
 #[test]
