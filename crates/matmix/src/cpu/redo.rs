@@ -103,11 +103,21 @@ impl<'a, W: Work> Both<'a, W> {
         // Plain code is compiled for double precision only: machines without vectors are rare, and kernels long.
         let double = double || on == Instructions::Portable;
         let single = (!double).then(|| work.setup());
-        Self { samples, on, work, single, double: OnceLock::new() }
+        let ready = OnceLock::new();
+        if double {
+            let _ = ready.set(work.setup());
+        }
+        Self { samples, on, work, single, double: ready }
     }
 
+    /// The setup in double precision, made when it is first needed. It is made outside the lock: whoever makes it works in parallel and
+    /// may be given another run to do meanwhile, which would wait for itself. Two that make it make the same.
     fn setup(&self) -> &W::Setup<f64> {
-        self.double.get_or_init(|| self.work.setup())
+        if let Some(setup) = self.double.get() {
+            return setup;
+        }
+        let made = self.work.setup();
+        self.double.get_or_init(|| made)
     }
 
     fn in_double(
