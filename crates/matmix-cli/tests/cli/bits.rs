@@ -148,7 +148,7 @@ fn a_fit_that_is_killed_again_and_again_goes_on_to_the_same_bits() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let kills = std::env::var("MATMIX_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(20);
-    let state = ["--checkpoint", "state", "--checkpoint-every", "1", "--resume", "-q"];
+    let state = ["--checkpoint", "state", "--resume", "-q"];
     let args = [LONG, &state, &["-o", "killed.mm"]].concat();
     // Fractions of the golden ratio: spread evenly, and the same every time.
     for kill in 1..=kills {
@@ -159,7 +159,7 @@ fn a_fit_that_is_killed_again_and_again_goes_on_to_the_same_bits() {
         child.wait().unwrap();
     }
     ok(path, &args);
-    ok(path, &[LONG, &["-o", "whole.mm", "-q"]].concat());
+    ok(path, &[LONG, &["--checkpoint", "other", "-o", "whole.mm", "-q"]].concat());
     assert!(bytes(path, "killed.mm") == bytes(path, "whole.mm"));
 }
 
