@@ -504,8 +504,7 @@ fn short(x: f64) -> String {
 fn multiplied(scale: f64) -> String {
     match scale {
         1.0 => String::new(),
-        _ if (1.0 / scale).round() == 1.0 / scale => format!(", stored values times 1/{}", 1.0 / scale),
-        _ => format!(", stored values times {scale}"),
+        _ => format!(", stored values times {}", factor(scale)),
     }
 }
 
@@ -548,6 +547,14 @@ fn unpacked(needed: u64, limit: u64, packed: Option<u64>) -> String {
 pub fn sides(shape: &[usize]) -> String {
     let sides: Vec<String> = shape.iter().map(usize::to_string).collect();
     if sides.is_empty() { "()".into() } else { sides.join("×") }
+}
+
+/// `1/255`, the way a factor is written everywhere.
+pub fn factor(scale: f64) -> String {
+    match (1.0 / scale).round() {
+        whole if 1.0 / whole == scale => format!("1/{whole}"),
+        _ => scale.to_string(),
+    }
 }
 
 /// `64.0 MB`, the way an amount of memory is written everywhere; never less than it is.

@@ -63,7 +63,7 @@ impl Compare {
         let mut results = Vec::new();
         for preset in presets {
             bar.set_message(preset.name());
-            let options = FitOptions { rank: equal(preset, train.shape(), &options.rank), ..options.clone() };
+            let options = FitOptions { rank: equal(preset, train.shape(), &options)?, ..options.clone() };
             results.push(Compared::new(preset, &train, held.as_ref(), &options)?);
             bar.inc(1);
         }
@@ -76,20 +76,16 @@ impl Compare {
 }
 
 /// The ranks with which a preset keeps as many numbers as a core of the wanted shape has, or as nearly as many as it can.
-pub(crate) fn equal(preset: Preset, shape: &[usize], rank: &[usize]) -> Vec<usize> {
-    let core: Vec<usize> = match rank {
-        [] => shape.iter().map(|&side| side.min(4)).collect(),
-        &[one] => vec![one; shape.len()],
-        given => given.to_vec(),
-    };
-    match (preset, shape) {
+fn equal(preset: Preset, shape: &[usize], options: &FitOptions) -> matmix::Result<Vec<usize>> {
+    let core = options.rank_for(shape)?;
+    Ok(match (preset, shape) {
         // Of a matrix these keep so many columns, as they are.
         (Preset::TwoDPca | Preset::Mp2dPca, &[rows, columns]) => {
             let kept = core.iter().product::<usize>() as f64 / rows as f64;
             vec![core[0], (kept.round() as usize).clamp(1, columns)]
         }
         _ => core,
-    }
+    })
 }
 
 /// Some samples to learn from and some to keep for the test, at random.
@@ -212,6 +208,9 @@ mod tests {
 
     #[test]
     fn all_models_keep_as_many_numbers_as_they_can_of_those_that_are_wanted() {
+        let equal = |preset: Preset, shape: &[usize], rank: &[usize]| {
+            super::equal(preset, shape, &FitOptions { rank: rank.to_vec(), ..FitOptions::default() }).unwrap()
+        };
         for rank in [&[][..], &[4], &[4, 4]] {
             let kept = |preset: Preset| -> usize {
                 preset.rank(&[28, 28], &equal(preset, &[28, 28], rank)).iter().product()

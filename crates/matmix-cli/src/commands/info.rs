@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use matmix::data::DataSet;
-use matmix::error::sides;
+use matmix::error::{factor, sides};
 use matmix::{Input, Model, ModelFile};
 use serde_json::{Value, json};
 
@@ -165,10 +165,7 @@ fn model(file: &ModelFile) -> String {
 fn taken(input: &Input) -> String {
     let mut text = format!("samples of {}, stored as {}", sides(&input.shape), input.element);
     if input.scale != 1.0 {
-        text.push_str(&match (1.0 / input.scale).round() {
-            whole if 1.0 / whole == input.scale => format!(", times 1/{whole}"),
-            _ => format!(", times {}", input.scale),
-        });
+        text.push_str(&format!(", times {}", factor(input.scale)));
     }
     if let Some((rows, columns)) = input.resize {
         text.push_str(&format!(", images brought to {rows}×{columns}"));

@@ -46,7 +46,7 @@ impl Work for Ask<'_> {
     }
 
     fn zero(&self) -> Answers {
-        Answers { width: self.pass.width(), values: Vec::new() }
+        Answers::none(self.pass.width())
     }
 
     fn add<T: Real>(
@@ -58,21 +58,16 @@ impl Work for Ask<'_> {
         sum: &mut Answers,
         left_out: &mut Vec<usize>,
     ) {
-        // A sample that is done again in double has its place already.
-        let end = (stored.place + stored.count()) * sum.width;
-        if sum.values.len() < end {
-            sum.values.resize(end, 0.0);
-        }
+        sum.make_room(stored.place + stored.count());
         on.run::<T, _>(Contract { ask: self, plan, stored, block, sum, left_out });
     }
 
     fn merge(&self, sum: &mut Answers, following: &Answers) {
-        sum.values.extend_from_slice(&following.values);
+        sum.append(following);
     }
 
     fn sum_bytes(&self) -> usize {
-        // Of a chunk, about.
-        self.pass.width() * size_of::<f64>() * 1024
+        Answers::chunk_bytes(self.pass.width())
     }
 }
 
@@ -228,8 +223,7 @@ impl<T: Real> WithSimd for Contract<'_, T> {
                     left_out.push(n);
                     continue;
                 }
-                let place = (stored.place + n) * sum.width;
-                block.answer(ask, plan, lane, &mut sum.values[place..place + sum.width]);
+                block.answer(ask, plan, lane, sum.row(stored.place + n));
             }
         }
     }

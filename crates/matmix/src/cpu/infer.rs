@@ -45,7 +45,7 @@ impl Work for Ask<'_> {
     }
 
     fn zero(&self) -> Answers {
-        Answers { width: self.pass.width(), values: Vec::new() }
+        Answers::none(self.pass.width())
     }
 
     fn add<T: Real>(
@@ -57,21 +57,16 @@ impl Work for Ask<'_> {
         sum: &mut Answers,
         left_out: &mut Vec<usize>,
     ) {
-        // A sample that is done again in double has its place already.
-        let end = (stored.place + stored.count()) * sum.width;
-        if sum.values.len() < end {
-            sum.values.resize(end, 0.0);
-        }
+        sum.make_room(stored.place + stored.count());
         on.run::<T, _>(Answer { ask: self, evaluator, scratch, stored, sum, left_out });
     }
 
     fn merge(&self, sum: &mut Answers, following: &Answers) {
-        sum.values.extend_from_slice(&following.values);
+        sum.append(following);
     }
 
     fn sum_bytes(&self) -> usize {
-        // Of a chunk, about.
-        self.pass.width() * size_of::<f64>() * 1024
+        Answers::chunk_bytes(self.pass.width())
     }
 }
 
@@ -107,9 +102,7 @@ impl<T: Real> Consumer<T> for Answering<'_> {
     #[inline(always)]
     fn sample<S: Simd>(&mut self, _: S, found: &Found<'_, T>) {
         let place = found.stored.place + found.n;
-        let width = self.sum.width;
-        let row = &mut self.sum.values[place * width..(place + 1) * width];
-        answer(self.ask, found, row, &mut self.core);
+        answer(self.ask, found, self.sum.row(place), &mut self.core);
     }
 
     #[inline(always)]

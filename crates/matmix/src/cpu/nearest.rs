@@ -54,7 +54,7 @@ impl Taking for AsAnswers {
     type Sum = Answers;
 
     fn zero(&self, _: usize, points: usize) -> Answers {
-        Answers { width: points, values: Vec::new() }
+        Answers::none(points)
     }
 
     fn take(
@@ -67,17 +67,13 @@ impl Taking for AsAnswers {
         _: &mut [f64],
         sum: &mut Answers,
     ) {
-        let place = (stored.place + n) * sum.width;
-        if sum.values.len() <= place {
-            sum.values.resize(place, 0.0);
-            sum.values.extend_from_slice(distances);
-        } else {
-            sum.values[place..place + sum.width].copy_from_slice(distances);
-        }
+        let place = stored.place + n;
+        sum.make_room(place + 1);
+        sum.row(place).copy_from_slice(distances);
     }
 
     fn merge(&self, sum: &mut Answers, following: &Answers) {
-        sum.values.extend_from_slice(&following.values);
+        sum.append(following);
     }
 }
 

@@ -90,6 +90,34 @@ impl AskPass {
 }
 
 impl Answers {
+    /// Those about no sample yet.
+    pub(crate) fn none(width: usize) -> Self {
+        Self { width, values: Vec::new() }
+    }
+
+    /// Makes room for the first so many samples; one that is done again in double has its place already.
+    pub(crate) fn make_room(&mut self, samples: usize) {
+        if self.values.len() < samples * self.width {
+            self.values.resize(samples * self.width, 0.0);
+        }
+    }
+
+    /// The row of the sample at a place there is room for.
+    #[inline(always)]
+    pub(crate) fn row(&mut self, place: usize) -> &mut [f64] {
+        &mut self.values[place * self.width..(place + 1) * self.width]
+    }
+
+    /// Adds the answers about the samples that follow.
+    pub(crate) fn append(&mut self, following: &Self) {
+        self.values.extend_from_slice(&following.values);
+    }
+
+    /// The bytes of those about a chunk of samples, about.
+    pub(crate) fn chunk_bytes(width: usize) -> usize {
+        width * size_of::<f64>() * 1024
+    }
+
     /// The answers to each of several questions, which take so many numbers.
     pub(crate) fn split(&self, widths: &[usize]) -> Vec<Vec<f64>> {
         let mut out: Vec<Vec<f64>> =
@@ -151,7 +179,7 @@ impl Sums for Answers {
 
     fn merge(&mut self, other: &Self) -> Result<()> {
         same("numbers per sample", self.width, other.width)?;
-        self.values.extend_from_slice(&other.values);
+        self.append(other);
         Ok(())
     }
 

@@ -1,5 +1,7 @@
 //! Two looks at all samples: their mean and the range of their values, then how far they are from means.
 
+use std::ops::Range;
+
 use crate::data::Samples;
 use crate::error::Result;
 
@@ -18,57 +20,63 @@ pub(crate) struct Survey {
     pub(crate) middle_high: f64,
 }
 
-/// Reads every sample once, a bounded number at a time. NaN and infinity are errors: no figure could show them.
+/// Reads every sample once. NaN and infinity are errors: no figure could show them.
 pub(crate) fn survey(samples: &Samples<'_>) -> Result<Survey> {
     const KEPT: usize = 1 << 20;
     let size = samples.sample_len();
-    let at_once = ((1 << 20) / size).clamp(1, samples.len());
     let stride = (samples.len() * size).div_ceil(KEPT) | 1;
+    let total = samples.total_weight();
     let mean = vec![0.0; size];
     let mut found = Survey { mean, low: f64::INFINITY, high: f64::NEG_INFINITY, ..Survey::default() };
     let mut kept = Vec::new();
-    for start in (0..samples.len()).step_by(at_once) {
-        let range = start..(start + at_once).min(samples.len());
-        let values = samples.to_f64(range.clone())?;
+    in_pieces(samples, |range, values| {
         if values.iter().any(|v| !v.is_finite()) {
             samples.check_finite(range.clone())?;
         }
-        for (n, x) in range.zip(values.chunks_exact(size)) {
-            let share = samples.weight(n) / samples.total_weight();
+        for (n, x) in range.clone().zip(values.chunks_exact(size)) {
+            let share = samples.weight(n) / total;
             found.mean.iter_mut().zip(x).for_each(|(mean, v)| *mean += share * v);
         }
         for (i, &v) in values.iter().enumerate() {
             found.low = found.low.min(v);
             found.high = found.high.max(v);
-            if (start * size + i).is_multiple_of(stride) {
+            if (range.start * size + i).is_multiple_of(stride) {
                 kept.push(v);
             }
         }
-    }
+        Ok(())
+    })?;
     kept.sort_unstable_by(f64::total_cmp);
     let at = |share: f64| kept[((kept.len() - 1) as f64 * share).round() as usize];
     (found.middle_low, found.middle_high) = (at(0.001), at(0.999));
     Ok(found)
 }
 
-/// ‖X_n − M‖² of every sample, for the mean that `mean` gives for its number.
+/// ‖X_n − M‖² of every sample, for both of the means that `means` gives for its number.
 pub(crate) fn squared_distances<'m>(
     samples: &Samples<'_>,
-    mean: impl Fn(usize) -> [&'m [f64]; 2],
+    means: impl Fn(usize) -> [&'m [f64]; 2],
 ) -> Result<[Vec<f64>; 2]> {
-    let size = samples.sample_len();
-    let at_once = ((1 << 20) / size).clamp(1, samples.len());
     let mut found = [Vec::with_capacity(samples.len()), Vec::with_capacity(samples.len())];
-    for start in (0..samples.len()).step_by(at_once) {
-        let range = start..(start + at_once).min(samples.len());
-        let values = samples.to_f64(range.clone())?;
-        for (n, x) in range.zip(values.chunks_exact(size)) {
-            for (found, mean) in found.iter_mut().zip(mean(n)) {
+    in_pieces(samples, |range, values| {
+        for (n, x) in range.zip(values.chunks_exact(samples.sample_len())) {
+            for (found, mean) in found.iter_mut().zip(means(n)) {
                 found.push(x.iter().zip(mean).map(|(x, m)| (x - m) * (x - m)).sum());
             }
         }
-    }
+        Ok(())
+    })?;
     Ok(found)
+}
+
+/// Reads the samples a bounded number at a time.
+fn in_pieces(samples: &Samples<'_>, mut see: impl FnMut(Range<usize>, &[f64]) -> Result<()>) -> Result<()> {
+    let at_once = ((1 << 20) / samples.sample_len()).clamp(1, samples.len());
+    for start in (0..samples.len()).step_by(at_once) {
+        let range = start..(start + at_once).min(samples.len());
+        see(range.clone(), &samples.to_f64(range)?)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
