@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from . import _matmix
 from ._base import History, ModelEstimator, plain
@@ -40,6 +40,8 @@ class MixtureFitting(ModelEstimator):
 
     n_components: int
     rank: Any
+    noise: str
+    dof: Any
     init_params: Any
     n_init: int
     max_iter: int
@@ -61,6 +63,8 @@ class MixtureFitting(ModelEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **OF_EVERY_FIT,
         "n_components": [AT_LEAST_ONE],
+        "noise": one_of("noise"),
+        "dof": [StrOptions({"estimated", "shared"}), Interval(Real, 0, None, closed="neither")],
         # A name, a model or a file: `_start` tells them apart.
         "init_params": "no_validation",
         "n_init": [AT_LEAST_ONE],
@@ -205,6 +209,8 @@ class MixtureFitting(ModelEstimator):
         return {
             "components": self.n_components,
             "rank": check_rank(self.rank),
+            "noise": self.noise,
+            "dof": self.dof,
             "algorithm": self.algorithm,
             # Restarts from one and the same model would be one and the same fit.
             "n_init": self.n_init if isinstance(start, str) else 1,
@@ -256,6 +262,7 @@ class MixtureFitting(ModelEstimator):
         self.means_ = model.means
         self.loadings_ = model.loadings
         self.noise_variances_ = model.noise_variances
+        self.degrees_of_freedom_ = model.degrees_of_freedom
         self.converged_ = history.stop == "converged"
         self.lower_bounds_ = list(history.log_likelihood)
         self.lower_bound_ = self.lower_bounds_[-1] if self.lower_bounds_ else float("nan")

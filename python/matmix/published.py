@@ -63,6 +63,8 @@ class _One(Mixture):
         self,
         rank: Sides = None,
         *,
+        noise: str = "gaussian",
+        dof: str | float = "estimated",
         sample_shape: Sides = None,
         init_params: Any = "kmeans",
         max_iter: int = 100,
@@ -82,6 +84,8 @@ class _One(Mixture):
         checkpoint_every: int = 10,
     ) -> None:
         self.rank = rank
+        self.noise = noise
+        self.dof = dof
         self.sample_shape = sample_shape
         self.init_params = init_params
         self.max_iter = max_iter

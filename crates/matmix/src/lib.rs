@@ -39,12 +39,12 @@ pub use cpu::Cpu;
 pub use data::{Input, Meter, ModelFile, Samples};
 pub use error::{Error, Result};
 pub use fit::{
-    Algorithm, Checkpoint, Fit, FitOptions, LowRankFit, LowRankOptions, OnlineFit, Progress, Start, StopRule,
-    fit, fit_low_rank, fit_low_rank_on, fit_on, fit_with,
+    Algorithm, Checkpoint, Dof, Fit, FitOptions, LowRankFit, LowRankOptions, OnlineFit, Progress, Start,
+    StopRule, fit, fit_low_rank, fit_low_rank_on, fit_on, fit_with,
 };
 pub use infer::{Projection, Reconstruction};
 pub use linalg::Matrix;
-pub use model::{Component, Criteria, Drawn, Event, History, LowRank, Mixture, Model, StopReason};
+pub use model::{Component, Criteria, Drawn, Event, History, LowRank, Mixture, Model, Noise, StopReason};
 pub use pass::{Backend, Engine, Precision};
 pub use preset::{Preset, PresetFit};
 pub use recognize::{Distance, Neighbour, Recognition, Recognizer};

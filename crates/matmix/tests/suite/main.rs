@@ -28,3 +28,4 @@ mod recovery;
 mod report;
 mod reproducible;
 mod resume;
+mod student_t;
