@@ -59,6 +59,19 @@ impl Exponent {
         self.tail.map_or(1.0, |tail| 2.0 * tail.half / (tail.degrees + delta))
     }
 
+    /// What the posterior covariance of Student-t noise is of the one where u = 1: E[1/u|X] = (ν+δ)/(ν+o−2), or ∞ where it has none.
+    pub(crate) fn variance_factor(&self, delta: f64) -> f64 {
+        self.tail.map_or(1.0, |tail| {
+            let rest = 2.0 * (tail.half - 1.0);
+            if rest > 0.0 { (tail.degrees + delta) / rest } else { f64::INFINITY }
+        })
+    }
+
+    /// u given X is Gamma of this shape and rate: (ν+o)/2 and (ν+δ)/2.
+    pub(crate) fn posterior_scale(&self, delta: f64) -> Option<(f64, f64)> {
+        self.tail.map(|tail| (tail.half, 0.5 * (tail.degrees + delta)))
+    }
+
     /// E[ln u|X] = ψ((ν+o)/2) − ln((ν+δ)/2).
     #[inline(always)]
     pub(crate) fn log_weight(&self, delta: f64) -> f64 {

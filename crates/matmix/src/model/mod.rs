@@ -9,6 +9,7 @@
 //! | [`component`] | mean, loadings and noise of one component, and the list of its parameters |
 //! | [`density`] | densities and posteriors |
 //! | [`gamma`] | what Student-t densities need of Γ |
+//! | [`partial`] | densities and posteriors of samples with missing cells |
 //! | [`low_rank`] | orthonormal loadings without noise |
 //! | [`canonical`] | the one representative of all loadings that mean the same |
 //! | [`sampling`] | drawing new samples |
@@ -22,6 +23,7 @@ mod gamma;
 mod history;
 mod low_rank;
 mod mixture;
+mod partial;
 mod sampling;
 
 pub use any::Model;
@@ -34,6 +36,7 @@ pub(crate) use gamma::log_less_digamma;
 pub use history::{Event, History, StopReason};
 pub use low_rank::LowRank;
 pub use mixture::{Criteria, Mixture};
+pub(crate) use partial::{Chance, Missing, Pattern};
 pub use sampling::Drawn;
 
 use crate::error::{Error, Result};

@@ -10,6 +10,7 @@ mod engine;
 mod errors;
 mod formats;
 mod images;
+mod impute;
 mod invariance;
 mod larger;
 mod low_rank;
