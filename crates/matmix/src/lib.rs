@@ -22,6 +22,7 @@ mod cpu;
 pub mod data;
 pub mod error;
 pub mod fit;
+mod impute;
 mod infer;
 pub mod linalg;
 mod memory;
@@ -41,12 +42,13 @@ pub use cpu::Cpu;
 pub use data::{Input, Meter, ModelFile, Samples};
 pub use error::{Error, Result};
 pub use fit::{
-    Algorithm, Checkpoint, Fit, FitOptions, LowRankFit, LowRankOptions, OnlineFit, Progress, Start, StopRule,
-    fit, fit_low_rank, fit_low_rank_on, fit_on, fit_with,
+    Algorithm, Checkpoint, Dof, Fit, FitOptions, LowRankFit, LowRankOptions, OnlineFit, Progress, Start,
+    StopRule, fit, fit_low_rank, fit_low_rank_on, fit_on, fit_with,
 };
+pub use impute::Imputed;
 pub use infer::{Projection, Reconstruction};
 pub use linalg::Matrix;
-pub use model::{Component, Criteria, Drawn, Event, History, LowRank, Mixture, Model, StopReason};
+pub use model::{Component, Criteria, Drawn, Event, History, LowRank, Mixture, Model, Noise, StopReason};
 pub use pass::{Backend, Engine, Precision};
 pub use preset::{Preset, PresetFit};
 pub use recognize::{Distance, Neighbour, Recognition, Recognizer};
