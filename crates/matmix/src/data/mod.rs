@@ -29,6 +29,7 @@ mod notes;
 pub mod npy;
 mod npz;
 mod open;
+mod patches;
 mod patterns;
 #[cfg(test)]
 #[path = "../../tests/suite/pictures.rs"]
@@ -39,6 +40,7 @@ mod source;
 mod spec;
 pub(crate) mod tensors;
 mod walk;
+mod windows;
 
 pub use digits::digits;
 pub use input::Input;
@@ -47,9 +49,11 @@ pub use meter::{Meter, Reading};
 pub use model_file::ModelFile;
 pub use notes::Note;
 pub use open::{DataSet, OpenOptions, files_of, open};
+pub use patches::Patches;
 pub use patterns::matching;
 pub use samples::Samples;
 pub use source::{Buffer, Chunk, Element, Residence, Scalar, Source};
 pub use spec::{parse_memory, parse_range, parse_resize, parse_scale, parse_shape};
 pub use tensors::Tensors;
 pub(crate) use tensors::{read_mixture, write_mixture};
+pub(crate) use windows::Windows;
