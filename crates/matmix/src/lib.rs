@@ -2,7 +2,8 @@
 //!
 //! A set of [`Samples`] goes into [`fit()`], a [`Mixture`] comes out; [`fit_low_rank`] gives a [`LowRank`] instead.
 //! [`Preset`] knows the published names. Everything a fitted model can do is a method of it: project, transform,
-//! reconstruct, denoise, score, sample. [`Recognizer`] finds the nearest known sample, [`ModelFile`] keeps a model.
+//! reconstruct, denoise, score, sample. [`Recognizer`] finds the nearest known sample, [`PatchRecognizer`] does so by the patches of
+//! images, [`ModelFile`] keeps a model.
 //!
 //! ```
 //! use matmix::{FitOptions, Samples, fit};
@@ -51,7 +52,10 @@ pub use linalg::Matrix;
 pub use model::{Component, Criteria, Drawn, Event, History, LowRank, Mixture, Model, Noise, StopReason};
 pub use pass::{Backend, Engine, Precision};
 pub use preset::{Preset, PresetFit};
-pub use recognize::{Distance, Neighbour, Recognition, Recognizer};
+pub use recognize::{
+    Distance, Neighbour, PatchFisher, PatchFisherOptions, PatchRecognizer, Recognition, Recognizer,
+    RidgeScores,
+};
 
 /// The README's examples are run as tests.
 #[cfg(doctest)]

@@ -21,6 +21,7 @@ mod online;
 mod oracle;
 mod paper_algorithm;
 mod parts;
+mod patch_fisher;
 mod pictures;
 mod planted;
 mod precision;
