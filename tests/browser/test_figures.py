@@ -160,7 +160,7 @@ def test_hover_on_the_map_shows_the_right_sample(browser):
         assert browser.js("return matmixReport.mapSample()") == index
         label = samples["label_names"][samples["label"][position]]
         assert browser.one("#map-side .status").text == f"Sample {index}, label {label}"
-        assert f"{samples['component'][position] + 1} (" in browser.one("#map-side .small-facts").text
+        assert f"{samples['component'][position]} (" in browser.one("#map-side .small-facts").text
         pixels = base64.b64decode(samples["pixels"])[position * 784 : (position + 1) * 784]
         drawn = browser.pixels("#map-side .picture:first-child canvas")
         assert [dot[0] for row in drawn for dot in row] == list(pixels)
