@@ -182,7 +182,7 @@ impl PatchSource<'_> {
         &self,
         range: Range<usize>,
         buffer: &mut Buffer,
-        image: &mut dyn FnMut(usize, &mut dyn FnMut(Chunk<'_>)) -> Result<()>,
+        image: &mut ImageOf<'_>,
     ) -> Result<()> {
         let per_image = self.windows.count();
         let mut first = range.start;
@@ -254,6 +254,9 @@ impl Source for PatchSource<'_> {
         self.images.parts().into_iter().map(|part| up_to(part.end) - up_to(part.start)).collect()
     }
 }
+
+/// Hands one image, by its number, to whoever wants to see it.
+type ImageOf<'a> = dyn FnMut(usize, &mut dyn FnMut(Chunk<'_>)) -> Result<()> + 'a;
 
 #[cfg(test)]
 mod tests {
