@@ -379,6 +379,9 @@ impl Sums for EmSums {
         let totals = [from.real()?, from.real()?, from.real()?, from.real()?, from.real()?];
         let [weight, log_likelihood, log_likelihood_squares, entropy, squared_error] = totals;
         let [count, size, core_len] = from.fixed_sizes()?;
+        if count == 0 && (size, core_len) != (0, 0) {
+            return Err(from.wrong("they have sizes but no components"));
+        }
         let kinds = if update == Update::All { 2 } else { 3 };
         let mut matrices = Vec::new();
         for _ in 0..if count > 0 { kinds } else { 0 } {
