@@ -53,8 +53,8 @@ class Mixture(DensityMixin, MixtureFitting):
     rank : int, sequence of int or None, default=None
         The shape of the cores: one number for every mode or one per mode. None means ``min(4, side)`` in every mode.
     noise : {"gaussian", "t"}, default="gaussian"
-        The distribution of samples around the mean of their component: multivariate Student-t has heavier tails, so that
-        outliers count less.
+        The distribution of samples around the mean of their component: multivariate Student-t has heavier tails, so
+        that outliers count less.
     dof : {"estimated", "shared"} or float, default="estimated"
         The degrees of freedom of ``noise="t"``: estimated for every component, one estimate for all, or given.
     sample_shape : tuple of int, optional
