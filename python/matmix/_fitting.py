@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from . import _matmix
 from ._base import History, ModelEstimator, plain
@@ -46,6 +46,8 @@ class MixtureFitting(ModelEstimator):
 
     n_components: int
     rank: Any
+    noise: str
+    dof: Any
     init_params: Any
     n_init: int
     max_iter: int
@@ -67,6 +69,8 @@ class MixtureFitting(ModelEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **OF_EVERY_FIT,
         "n_components": [AT_LEAST_ONE],
+        "noise": one_of("noise"),
+        "dof": [StrOptions({"estimated", "shared"}), Interval(Real, 0, None, closed="neither")],
         # A name, a model or a file: `_start` tells them apart.
         "init_params": "no_validation",
         "n_init": [AT_LEAST_ONE],
@@ -259,6 +263,7 @@ class MixtureFitting(ModelEstimator):
         self.means_ = model.means
         self.loadings_ = model.loadings
         self.noise_variances_ = model.noise_variances
+        self.degrees_of_freedom_ = model.degrees_of_freedom
         self.converged_ = history.stop == "converged"
         self.lower_bounds_ = list(history.log_likelihood)
         self.lower_bound_ = self.lower_bounds_[-1] if self.lower_bounds_ else float("nan")

@@ -52,6 +52,11 @@ class Mixture(DensityMixin, MixtureFitting):
         K, the number of components. (The size of the cores is `rank`.)
     rank : int, sequence of int or None, default=None
         The shape of the cores: one number for every mode or one per mode. None means ``min(4, side)`` in every mode.
+    noise : {"gaussian", "t"}, default="gaussian"
+        The distribution of samples around the mean of their component: multivariate Student-t has heavier tails, so
+        that outliers count less.
+    dof : {"estimated", "shared"} or float, default="estimated"
+        The degrees of freedom of ``noise="t"``: estimated for every component, one estimate for all, or given.
     sample_shape : tuple of int, optional
         The shape of one sample, for arrays that hold flattened samples in their rows: ``(28, 28)`` for X of shape
         (N, 784); one side may be −1, as in `numpy.reshape`. By default X says it: ``X.shape[1:]``.
@@ -106,6 +111,8 @@ class Mixture(DensityMixin, MixtureFitting):
     loadings_ : list of ndarray of shape (K, p_d, r_d), one per mode
         For matrices the row loadings L and the column loadings R.
     noise_variances_ : ndarray of shape (K,)
+    degrees_of_freedom_ : ndarray of shape (K,) or None
+        Of Student-t noise; None if the noise is Gaussian.
     converged_ : bool
     n_iter_ : int
     lower_bound_ : float
@@ -154,6 +161,8 @@ class Mixture(DensityMixin, MixtureFitting):
         n_components: int = 1,
         rank: Sides = None,
         *,
+        noise: str = "gaussian",
+        dof: str | float = "estimated",
         sample_shape: Sides = None,
         scale: float | None = None,
         init_params: Any = "kmeans",
@@ -176,6 +185,8 @@ class Mixture(DensityMixin, MixtureFitting):
     ) -> None:
         self.n_components = n_components
         self.rank = rank
+        self.noise = noise
+        self.dof = dof
         self.sample_shape = sample_shape
         self.scale = scale
         self.init_params = init_params
@@ -471,6 +482,8 @@ class Mixture(DensityMixin, MixtureFitting):
             ", ".join(f"{w:.3g}" for w in self.weights_[:12]) + (", …" if len(self.weights_) > 12 else ""),
         )
         yield "noise variances", ", ".join(f"{v:.3g}" for v in self.noise_variances_[:12])
+        if self.degrees_of_freedom_ is not None:
+            yield "degrees of freedom", ", ".join(f"{v:.3g}" for v in self.degrees_of_freedom_[:12])
         yield "mean log-likelihood", f"{self.lower_bound_:.6g}"
         yield "iterations", f"{self.n_iter_} ({self.history_.stop or 'unknown'})"
 

@@ -63,6 +63,8 @@ class _One(Mixture):
         self,
         rank: Sides = None,
         *,
+        noise: str = "gaussian",
+        dof: str | float = "estimated",
         sample_shape: Sides = None,
         scale: float | None = None,
         init_params: Any = "kmeans",
@@ -83,6 +85,8 @@ class _One(Mixture):
         checkpoint_every: int = 10,
     ) -> None:
         self.rank = rank
+        self.noise = noise
+        self.dof = dof
         self.sample_shape = sample_shape
         self.scale = scale
         self.init_params = init_params

@@ -158,6 +158,12 @@ impl MixtureModel {
         PyArray1::from_iter(py, self.model.components().iter().map(|c| c.noise_variance()))
     }
 
+    /// ν of Student-t noise, shape (K,), or None.
+    #[getter]
+    fn degrees_of_freedom<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<f64>>> {
+        self.model.degrees_of_freedom().map(|degrees| PyArray1::from_vec(py, degrees))
+    }
+
     /// The number of free parameters.
     #[getter]
     fn n_parameters(&self) -> usize {

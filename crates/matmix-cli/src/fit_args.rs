@@ -1,7 +1,7 @@
 //! The options of a fit that several commands share.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use matmix::{FitOptions, Precision, Preset, StopRule};
+use matmix::{Dof, FitOptions, Noise, Precision, Preset, StopRule};
 
 use crate::data_args::{Sides, rank};
 use crate::numbers::{real, whole};
@@ -30,6 +30,12 @@ pub(crate) struct Fitting {
     /// samples get as many factors as such a core has entries.
     #[arg(long, short, value_parser = rank, value_name = "4x4")]
     rank: Option<Sides>,
+    /// The distribution of samples around the mean of their component: t has heavier tails, so that outliers count less.
+    #[arg(long, value_parser = choice(Noise::ALL), default_value_t)]
+    noise: Noise,
+    /// The degrees of freedom of --noise t: estimated for every component, shared by all of them, or a number.
+    #[arg(long, allow_negative_numbers = true, value_name = "DOF", default_value_t)]
+    dof: Dof,
     /// The largest number of iterations.
     #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N", default_value_t = 100)]
     max_iter: usize,
@@ -64,6 +70,8 @@ impl Fitting {
         FitOptions {
             components: self.components,
             rank: self.rank.as_ref().map(|r| r.0.clone()).unwrap_or_default(),
+            noise: self.noise,
+            dof: self.dof,
             n_init: self.n_init,
             max_iter: self.max_iter,
             accelerate: !self.no_acceleration,

@@ -3,7 +3,7 @@
 use crate::cpu::Cpu;
 use crate::data::Samples;
 use crate::error::{Error, Result};
-use crate::model::{Criteria, Density, LowRank, Mixture, Model};
+use crate::model::{Criteria, Density, Exponent, LowRank, Mixture, Model};
 use crate::options::choices;
 use crate::parallel;
 use crate::pass::{AskPass, Engine, Question};
@@ -110,18 +110,20 @@ impl Mixture {
     /// The samples that cores under all components (N × K·ρ) and responsibilities (N × K) stand for, N × P.
     ///
     /// The cores of one component alone do not say how probable it is; without responsibilities the component whose core is
-    /// most probable under its prior, π_k N(B_k; 0, I), is taken.
+    /// most probable under its prior, π_k N(B_k; 0, I) or the t of its noise, is taken.
     pub fn inverse_transform(&self, cores: &[f64]) -> Result<Vec<f64>> {
         let (rho, k) = (self.core_len(), self.n_components());
         if !cores.len().is_multiple_of(rho * k) {
             return Err(Error::DataLength { shape: vec![k, rho], found: cores.len() });
         }
+        let prior = |c: &crate::Component| Exponent::new(c.degrees_of_freedom(), rho as f64, 0.0);
+        let priors: Vec<Exponent> = self.components().iter().map(prior).collect();
         let chosen: Vec<usize> = cores
             .chunks_exact(rho * k)
             .map(|all| {
                 let prior = |j: usize| {
                     let core = &all[j * rho..(j + 1) * rho];
-                    self.weights()[j].ln() - 0.5 * core.iter().map(|b| b * b).sum::<f64>()
+                    self.weights()[j].ln() + priors[j].log_density(core.iter().map(|b| b * b).sum())
                 };
                 (1..k).fold(0, |best, j| if prior(j) > prior(best) { j } else { best })
             })
@@ -165,7 +167,7 @@ impl Mixture {
     }
 
     /// The posterior variance of the cores, K × ρ. It does not depend on the sample, and the entries of a core
-    /// are independent.
+    /// are independent. With Student-t noise it is the variance where u = 1; given X it is (ν + δ)/(ν + P − 2) times as much.
     pub fn posterior_variance(&self) -> Vec<f64> {
         self.components().iter().flat_map(|c| Density::new(c).posterior_variance()).collect()
     }

@@ -2,7 +2,8 @@
 //!
 //! A set of [`Samples`] goes into [`fit()`], a [`Mixture`] comes out; [`fit_low_rank`] gives a [`LowRank`] instead.
 //! [`Preset`] knows the published names. Everything a fitted model can do is a method of it: project, transform,
-//! reconstruct, denoise, score, sample. [`Recognizer`] finds the nearest known sample, [`ModelFile`] keeps a model.
+//! reconstruct, denoise, score, sample. [`Recognizer`] finds the nearest known sample, [`PatchRecognizer`] does so by the patches of
+//! images, [`ModelFile`] keeps a model.
 //!
 //! ```
 //! use matmix::{FitOptions, Samples, fit};
@@ -22,6 +23,7 @@ mod cpu;
 pub mod data;
 pub mod error;
 pub mod fit;
+mod impute;
 mod infer;
 pub mod linalg;
 mod memory;
@@ -41,15 +43,19 @@ pub use cpu::Cpu;
 pub use data::{Input, Meter, ModelFile, Samples};
 pub use error::{Error, Result};
 pub use fit::{
-    Algorithm, Checkpoint, Fit, FitOptions, LowRankFit, LowRankOptions, OnlineFit, Progress, Start, StopRule,
-    fit, fit_low_rank, fit_low_rank_on, fit_on, fit_with,
+    Algorithm, Checkpoint, Dof, Fit, FitOptions, LowRankFit, LowRankOptions, OnlineFit, Progress, Start,
+    StopRule, fit, fit_low_rank, fit_low_rank_on, fit_on, fit_with,
 };
+pub use impute::Imputed;
 pub use infer::{Projection, Reconstruction};
 pub use linalg::Matrix;
-pub use model::{Component, Criteria, Drawn, Event, History, LowRank, Mixture, Model, StopReason};
+pub use model::{Component, Criteria, Drawn, Event, History, LowRank, Mixture, Model, Noise, StopReason};
 pub use pass::{Backend, Engine, Precision};
 pub use preset::{Preset, PresetFit};
-pub use recognize::{Distance, Neighbour, Recognition, Recognizer};
+pub use recognize::{
+    Distance, Neighbour, PatchFisher, PatchFisherOptions, PatchRecognizer, Recognition, Recognizer,
+    RidgeScores,
+};
 
 /// The README's examples are run as tests.
 #[cfg(doctest)]

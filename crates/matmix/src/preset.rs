@@ -175,8 +175,16 @@ impl Preset {
 
 impl ModelFile {
     /// The samples as this model sees them: as they are if their shape is the model's, otherwise the way the preset it
-    /// was fitted as looks at samples. A model of vectors whose preset is unknown takes samples of as many numbers.
+    /// was fitted as looks at samples. A model of vectors whose preset is unknown takes samples of as many numbers. A model of
+    /// patches sees those of the samples.
     pub fn view<'a>(&self, samples: &Samples<'a>) -> Result<Samples<'a>> {
+        match self.input.as_ref().and_then(|input| input.patches.as_ref()) {
+            Some(patches) => self.view_of(&patches.of(samples)?),
+            None => self.view_of(samples),
+        }
+    }
+
+    fn view_of<'a>(&self, samples: &Samples<'a>) -> Result<Samples<'a>> {
         let shape = self.model.shape();
         if samples.shape() == shape {
             return Ok(samples.clone());

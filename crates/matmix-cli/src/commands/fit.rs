@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use matmix::error::sides;
 use matmix::{
-    Algorithm, Checkpoint, Event, FitOptions, Input, Model, ModelFile, Preset, PresetFit, Start, StopReason,
+    Algorithm, Checkpoint, Event, FitOptions, Input, Model, ModelFile, Noise, Preset, PresetFit, Start,
+    StopReason,
 };
 use serde_json::{Value, json};
 
@@ -196,6 +197,9 @@ impl Fit {
         let note = |text: String| output::say(quiet, &format!("note: {text}"));
         if preset.components(options.components) != options.components {
             note(format!("{preset} has one component; -k {} is not used", options.components));
+        }
+        if !preset.is_mixture() && options.noise != Noise::default() {
+            note(format!("{preset} has no noise; --noise {} is not used", options.noise));
         }
         if !preset.is_mixture() && self.checkpoint.is_some() {
             note(format!("{preset} takes a few steps only; no checkpoint is kept"));

@@ -126,7 +126,10 @@ fn model(file: &ModelFile) -> String {
     }
     match model {
         Model::Mixture(m) => {
-            let mut table = Table::new(["component", "weight", "noise variance", "largest s"]);
+            let tails = m.degrees_of_freedom();
+            let mut titles = vec!["component", "weight", "noise variance", "largest s"];
+            titles.extend(tails.as_ref().map(|_| "degrees of freedom"));
+            let mut table = Table::new(titles);
             for (k, c) in m.components().iter().enumerate() {
                 // s_1 = Π λ_1: the variance along the first entry of the core.
                 let largest: f64 = c
@@ -134,12 +137,14 @@ fn model(file: &ModelFile) -> String {
                     .iter()
                     .map(|u| (0..u.rows()).map(|i| u[(i, 0)] * u[(i, 0)]).sum::<f64>())
                     .product();
-                table.row([
+                let mut row = vec![
                     k.to_string(),
                     number(m.weights()[k], 4),
                     format!("{:.4e}", c.noise_variance()),
                     number(largest, 4),
-                ]);
+                ];
+                row.extend(tails.as_ref().map(|tails| number(tails[k], 2)));
+                table.row(row);
             }
             text.push_str(&format!("\n{table}"));
         }
@@ -177,16 +182,16 @@ fn taken(input: &Input) -> String {
 }
 
 fn model_json(file: &ModelFile) -> Value {
-    let (weights, noise) = match &file.model {
+    let (weights, noise, tails) = match &file.model {
         Model::Mixture(m) => {
             let noise: Vec<f64> = m.components().iter().map(|c| c.noise_variance()).collect();
-            (json!(m.weights()), json!(noise))
+            (json!(m.weights()), json!(noise), json!(m.degrees_of_freedom()))
         }
-        Model::LowRank(_) => (Value::Null, Value::Null),
+        Model::LowRank(_) => (Value::Null, Value::Null, Value::Null),
     };
     json!({
         "model": file.name, "shape": file.model.shape(), "rank": file.model.rank(),
         "n_components": file.model.n_components(), "n_parameters": file.model.n_parameters(),
-        "weights": weights, "noise_variance": noise, "input": file.input, "options": file.options, "history": file.history,
+        "weights": weights, "noise_variance": noise, "degrees_of_freedom": tails, "input": file.input, "options": file.options, "history": file.history,
     })
 }

@@ -5,6 +5,7 @@ pub(crate) mod cluster;
 pub(crate) mod compare;
 pub(crate) mod demo;
 pub(crate) mod fit;
+pub(crate) mod impute;
 pub(crate) mod info;
 pub(crate) mod montage;
 pub(crate) mod recognize;

@@ -202,9 +202,11 @@ impl<T: Real> Consumer<T> for Summing<'_, T> {
             if gamma > NEGLIGIBLE {
                 let to = &mut sum.components[k];
                 let gamma = gamma * weight;
-                let a = gamma * found.plan.components[k].density.weight(found.mahalanobis(slot));
+                let (density, delta) = (&found.plan.components[k].density, found.mahalanobis(slot));
+                let a = gamma * density.weight(delta);
                 to.weight += gamma;
                 to.scale += a;
+                to.log_scale += gamma * density.log_weight(delta);
                 to.squares += a * found.squared_distance(slot);
                 self.kept.push((k, gamma, a));
             }

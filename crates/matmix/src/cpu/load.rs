@@ -31,6 +31,11 @@ impl<'a> Stored<'a> {
         }
     }
 
+    /// Samples of this length that belong to no set.
+    pub(crate) fn plain(chunk: Chunk<'a>, sample_len: usize) -> Self {
+        Self { chunk, sample_len, scale: 1.0, weights: None, first: 0, place: 0 }
+    }
+
     /// How many there are.
     #[inline(always)]
     pub(crate) fn count(&self) -> usize {

@@ -16,6 +16,7 @@
 //! | [`joint`] | the sums that update every mode |
 //! | [`gram`] | Σ x xᵀ |
 //! | [`matching`] | bounds of distances between features |
+//! | [`pool`] | windows of images, summed up over cells |
 //! | [`em`], [`infer`], [`cores`], [`moments`], [`nearest`], [`scatter`] | the passes |
 //! | [`oracle`] | tests: every instruction set against the equations written out |
 
@@ -37,6 +38,7 @@ mod nearest;
 #[cfg(test)]
 mod oracle;
 mod plan;
+mod pool;
 mod redo;
 mod samples_abreast;
 mod scatter;
@@ -53,6 +55,7 @@ use crate::pass::{
 use simd::Instructions;
 
 pub(crate) use matching::{MATCHED, MatchBlock, MatchBounds, MatchScratch, match_rounding};
+pub(crate) use pool::Pooling;
 /// Packing a sample costs about as much as so many multiply-adds per element.
 pub(crate) use samples_abreast::{MAX_TILE, PACKING};
 
@@ -87,6 +90,16 @@ impl Cpu {
     /// Bounds of the distances between two blocks of features.
     pub(crate) fn match_bounds(self, job: MatchBounds<'_>) {
         self.on.run::<f32, _>(job);
+    }
+
+    /// The Fisher vectors of images, a few images at a time and in order.
+    pub(crate) fn pool(
+        self,
+        job: Pooling<'_>,
+        images: &Samples<'_>,
+        each: &mut (dyn FnMut(Vec<f32>) + Send),
+    ) -> Result<()> {
+        pool::pool(job, images, self.on, each)
     }
 
     /// The samples that cores (N × ρ) stand for, N × P.

@@ -14,6 +14,27 @@ fn number(i: usize) -> f64 {
     ((i as f64 + 1.0) * 0.754_877_666).fract() * 2.0 - 1.0
 }
 
+/// ln Γ(n/2), from Γ(½) and Γ(1) upwards.
+fn log_gamma_of_half(n: usize) -> f64 {
+    let first = if n % 2 == 1 { 0.5 * std::f64::consts::PI.ln() } else { 0.0 };
+    first + (1..n).rev().skip(1).step_by(2).map(|below| (0.5 * below as f64).ln()).sum::<f64>()
+}
+
+/// ψ(n/2), from ψ(½) and ψ(1) upwards.
+fn digamma_of_half(n: usize) -> f64 {
+    let euler = 0.577_215_664_901_532_9;
+    let first = if n % 2 == 1 { -euler - 2.0 * std::f64::consts::LN_2 } else { -euler };
+    first + (1..n).rev().skip(1).step_by(2).map(|below| 2.0 / below as f64).sum::<f64>()
+}
+
+/// The same model with Student-t noise of 3, 7, 11, … degrees of freedom.
+fn with_tails(model: &Mixture) -> Mixture {
+    let part =
+        |(k, c): (usize, &Component)| c.clone().with_degrees_of_freedom(Some(3.0 + 4.0 * k as f64)).unwrap();
+    let parts = model.components().iter().enumerate().map(part).collect();
+    Mixture::new(model.shape(), model.weights().to_vec(), parts).unwrap()
+}
+
 fn mixture(shape: &[usize], rank: &[usize]) -> Mixture {
     let size: usize = shape.iter().product();
     let components = (0..2).map(|k| {
@@ -52,11 +73,23 @@ fn plain(model: &Mixture, x: &[f64], weights: &[f64], update: Update) -> EmSums 
             let log_determinant: f64 =
                 s.iter().map(|s| (s + noise).ln()).sum::<f64>() + (size - s.len()) as f64 * noise.ln();
             let two_pi = size as f64 * (2.0 * std::f64::consts::PI).ln();
-            joint.push(pi.ln() - 0.5 * (two_pi + log_determinant + (distance - explained) / noise));
+            let delta = (distance - explained) / noise;
+            let (density, u, log_u) = match component.degrees_of_freedom() {
+                None => (-0.5 * (two_pi + log_determinant + delta), 1.0, 0.0),
+                Some(nu) => {
+                    let halves = [nu as usize + size, nu as usize].map(log_gamma_of_half);
+                    let scale = size as f64 * (nu * std::f64::consts::PI).ln() + log_determinant;
+                    let power = 0.5 * (nu + size as f64);
+                    let density = halves[0] - halves[1] - 0.5 * scale - power * (1.0 + delta / nu).ln();
+                    let digamma = digamma_of_half(nu as usize + size);
+                    (density, 2.0 * power / (nu + delta), digamma - (0.5 * (nu + delta)).ln())
+                }
+            };
+            joint.push(pi.ln() + density);
             let rebuilt = component.reconstruct(&q);
             let error: f64 = x.iter().zip(&rebuilt).map(|(x, r)| (x - r) * (x - r)).sum();
             let v: Vec<f64> = s.iter().map(|s| noise / (s + noise)).collect();
-            parts.push((centred, q, v, distance, error));
+            parts.push((centred, q, v, distance, error, u, log_u));
         }
         let best = (0..joint.len()).fold(0, |best, k| if joint[k] > joint[best] { k } else { best });
         let likelihood = joint[best] + joint.iter().map(|j| (j - joint[best]).exp()).sum::<f64>().ln();
@@ -67,22 +100,24 @@ fn plain(model: &Mixture, x: &[f64], weights: &[f64], update: Update) -> EmSums 
         sums.squared_error += weight * parts[best].4;
         sums.note_likelihood(likelihood, n);
         sums.components[best].assigned += 1;
-        for (k, (centred, q, v, distance, _)) in parts.iter().enumerate() {
+        for (k, (centred, q, v, distance, _, u, log_u)) in parts.iter().enumerate() {
             let (component, to) = (&model.components()[k], &mut sums.components[k]);
             let gamma = (joint[k] - likelihood).exp();
             sums.entropy -= if gamma > 0.0 { weight * gamma * gamma.ln() } else { 0.0 };
             let gamma = weight * gamma;
+            let a = gamma * u;
             to.weight += gamma;
-            to.scale += gamma;
-            to.squares += gamma * distance;
-            to.shift.iter_mut().zip(centred).for_each(|(t, c)| *t += gamma * c);
-            to.core.iter_mut().zip(q).for_each(|(t, q)| *t += gamma * q);
+            to.scale += a;
+            to.log_scale += gamma * log_u;
+            to.squares += a * distance;
+            to.shift.iter_mut().zip(centred).for_each(|(t, c)| *t += a * c);
+            to.core.iter_mut().zip(q).for_each(|(t, q)| *t += a * q);
             match (&mut to.loadings, update) {
                 (LoadingSums::All { cross, gram }, _) => {
                     let (x, b) =
                         (Matrix::from_vec(size, 1, centred.clone()), Matrix::from_vec(q.len(), 1, q.clone()));
-                    cross.add_scaled(gamma, &b.times_transpose(&x));
-                    gram.add_scaled(gamma, &b.times_transpose(&b));
+                    cross.add_scaled(a, &b.times_transpose(&x));
+                    gram.add_scaled(a, &b.times_transpose(&b));
                     v.iter().enumerate().for_each(|(j, v)| gram[(j, j)] += gamma * v);
                 }
                 (LoadingSums::Mode { cross, weighted_gram, gram }, Update::Mode(mode)) => {
@@ -92,9 +127,9 @@ fn plain(model: &Mixture, x: &[f64], weights: &[f64], update: Update) -> EmSums 
                     let (q, v) = (unfold(q, rank, mode), unfold(v, rank, mode));
                     let w = component.other_variances(mode);
                     let qw = Matrix::from_fn(q.rows(), q.cols(), |i, m| q[(i, m)] * w[m]);
-                    cross.add_scaled(gamma, &z.times_transpose(&q));
-                    weighted_gram.add_scaled(gamma, &qw.times_transpose(&q));
-                    gram.add_scaled(gamma, &q.times_transpose(&q));
+                    cross.add_scaled(a, &z.times_transpose(&q));
+                    weighted_gram.add_scaled(a, &qw.times_transpose(&q));
+                    gram.add_scaled(a, &q.times_transpose(&q));
                     for i in 0..v.rows() {
                         weighted_gram[(i, i)] += gamma * (0..v.cols()).map(|m| v[(i, m)] * w[m]).sum::<f64>();
                         gram[(i, i)] += gamma * v.row(i).iter().sum::<f64>();
@@ -144,6 +179,7 @@ fn assert_same(found: &EmSums, expected: &EmSums, tol: f64, what: &str) {
     for (a, b) in found.components.iter().zip(&expected.components) {
         assert_close(&[a.weight], &[b.weight], tol, what);
         assert_close(&[a.scale], &[b.scale], tol, what);
+        assert_close(&[a.log_scale], &[b.log_scale], tol, what);
         assert_close(&[a.squares], &[b.squares], tol, what);
         assert_close(&a.shift, &b.shift, tol, what);
         assert_close(&a.core, &b.core, tol, what);
@@ -174,8 +210,9 @@ const CASES: [(&[usize], &[usize]); 14] = [
 
 #[test]
 fn every_instruction_set_computes_the_sums() {
-    for (shape, rank) in CASES {
+    for (shape, rank, tails) in CASES.iter().flat_map(|&(s, r)| [(s, r, false), (s, r, true)]) {
         let model = mixture(shape, rank);
+        let model = if tails { with_tails(&model) } else { model };
         // Not a multiple of any number of lanes.
         let n = 45;
         let x: Vec<f32> = (0..n * model.sample_len()).map(|i| (2.0 * number(3 * i + 5)) as f32).collect();
@@ -301,7 +338,7 @@ fn a_sample_does_not_depend_on_its_neighbours() {
 fn skipped_components_would_not_have_mattered() {
     let (n, k) = (700, 60);
     for (shape, rank) in [(vec![12, 10], vec![2, 3]), (vec![120], vec![5]), (vec![6, 5, 4], vec![2, 1, 2])] {
-        for (apart, share) in [(2.0, 0.5), (0.2, 1.0)] {
+        for (apart, share, tails) in [(2.0, 0.5, false), (0.2, 1.0, false), (2.0, 0.7, true)] {
             let size: usize = shape.iter().product();
             let component = |k: usize| {
                 let mean = (0..size).map(|i| apart * number(i + 1000 * k)).collect();
@@ -313,6 +350,7 @@ fn skipped_components_would_not_have_mattered() {
                 Component::new(&shape, mean, loadings, 0.01 + 0.001 * k as f64).unwrap()
             };
             let model = Mixture::new(&shape, vec![1.0; k], (0..k).map(component).collect()).unwrap();
+            let model = if tails { with_tails(&model) } else { model };
             let x: Vec<f32> = model.sample(n, 3).samples.iter().map(|&x| x as f32).collect();
             let wide: Vec<f64> = x.iter().map(|&x| f64::from(x)).collect();
             let samples = Samples::from_slice(&shape, &x).unwrap();

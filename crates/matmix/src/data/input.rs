@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "formats")]
 use super::{DataSet, OpenOptions, open};
-use super::{Element, ModelFile, Samples};
+use super::{Element, ModelFile, Patches, Samples};
 use crate::error::{Error, Result};
 use crate::pass::Engine;
 
@@ -42,6 +42,9 @@ pub struct Input {
     /// Whether images kept their channels as a third mode.
     #[serde(default)]
     pub colour: bool,
+    /// The windows of a sample that the model takes for its own samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patches: Option<Patches>,
 }
 
 impl Input {
@@ -57,7 +60,13 @@ impl Input {
             range: range(samples)?,
             resize: None,
             colour: false,
+            patches: None,
         })
+    }
+
+    /// The same for a model of these windows of the samples.
+    pub fn with_patches(self, patches: Patches) -> Self {
+        Self { patches: Some(patches), ..self }
     }
 
     /// The same with the way images were read.

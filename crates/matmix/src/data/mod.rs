@@ -45,6 +45,7 @@ pub mod npy;
 mod npz;
 #[cfg(feature = "formats")]
 mod open;
+mod patches;
 #[cfg_attr(not(feature = "formats"), allow(dead_code))]
 mod patterns;
 #[cfg(test)]
@@ -57,6 +58,7 @@ mod spec;
 pub(crate) mod tensors;
 #[cfg(feature = "formats")]
 mod walk;
+mod windows;
 
 #[cfg(feature = "demo")]
 pub use digits::digits;
@@ -69,9 +71,11 @@ pub use model_file::ModelFile;
 pub use notes::Note;
 #[cfg(feature = "formats")]
 pub use open::{DataSet, OpenOptions, files_of, open};
+pub use patches::Patches;
 pub use patterns::matching;
 pub use samples::Samples;
 pub use source::{Buffer, Chunk, Element, Residence, Scalar, Source};
 pub use spec::{parse_memory, parse_range, parse_resize, parse_scale, parse_shape};
 pub use tensors::Tensors;
 pub(crate) use tensors::{read_mixture, write_mixture};
+pub(crate) use windows::Windows;

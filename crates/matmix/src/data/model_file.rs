@@ -108,7 +108,7 @@ impl ModelFile {
             None => None,
         };
         if let Some(input) = &input
-            && !(input.scale.is_normal() && is_of(&model, &input.shape))
+            && !(input.scale.is_normal() && is_of(&model, input))
         {
             return Err(tensors.wrong("what it takes for input is not what its model is for"));
         }
@@ -123,8 +123,15 @@ impl ModelFile {
     }
 }
 
-/// Whether samples of this shape are samples of the model, or rows of them are, or all their numbers in a row.
-fn is_of(model: &Model, shape: &[usize]) -> bool {
+/// Whether such samples (or their windows) are samples of the model, or rows of them are, or all their numbers in a row.
+fn is_of(model: &Model, input: &Input) -> bool {
+    let shape = match &input.patches {
+        Some(patches) => match patches.shape(&input.shape) {
+            Ok(shape) => shape,
+            Err(_) => return false,
+        },
+        None => input.shape.clone(),
+    };
     let size = shape.iter().try_fold(1usize, |product, &side| product.checked_mul(side));
     size.is_some_and(|size| size > 0 && size.is_multiple_of(model.sample_len()))
 }

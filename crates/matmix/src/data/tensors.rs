@@ -12,7 +12,7 @@ use super::atomic::write_file;
 use super::flat::map_file;
 use crate::error::{Error, Result, sides};
 use crate::linalg::Matrix;
-use crate::model::{Component, Mixture, Parameter};
+use crate::model::{Component, DEGREES_OF_FREEDOM, Mixture, Noise, Parameter};
 
 /// The version of the files this library writes; readers refuse what they do not know.
 pub(crate) const VERSION: &str = "1";
@@ -172,7 +172,8 @@ pub(crate) fn write_mixture(to: &mut Tensors, prefix: &str, model: &Mixture) {
     let k = model.n_components();
     to.add(format!("{prefix}weights"), vec![k], model.weights().to_vec());
     let values: Vec<_> = model.components().iter().map(Component::values).collect();
-    for (at, parameter) in Parameter::all(model.shape(), model.rank()).into_iter().enumerate() {
+    for (at, parameter) in Parameter::all(model.shape(), model.rank(), model.noise()).into_iter().enumerate()
+    {
         let shape = std::iter::once(k).chain(parameter.shape).collect();
         let data = values.iter().flat_map(|values| values[at].iter().copied()).collect();
         to.add(format!("{prefix}{}", parameter.name), shape, data);
@@ -197,9 +198,13 @@ pub(crate) fn read_mixture(from: &Tensors, prefix: &str) -> Result<Mixture> {
         let (axes, _) = from.get(&format!("{prefix}loadings.{}", d + 1), &[Some(k), Some(side), None])?;
         rank.push(axes[2]);
     }
+    let noise = match from.has(&format!("{prefix}{DEGREES_OF_FREEDOM}")) {
+        true => Noise::T,
+        false => Noise::Gaussian,
+    };
     let mut components = Vec::with_capacity(k);
     for j in 0..k {
-        let component = Component::assemble(shape, &rank, |parameter| {
+        let component = Component::assemble(shape, &rank, noise, |parameter| {
             let axes: Vec<Option<usize>> =
                 std::iter::once(k).chain(parameter.shape.iter().copied()).map(Some).collect();
             let (_, values) = from.get(&format!("{prefix}{}", parameter.name), &axes)?;

@@ -7,15 +7,26 @@
 //! cores whose covariance came out as ⊗ Σ_d instead of I mean longer loadings:   U_d ← U_d chol(Σ_d);   M = M₀ + δ
 //! ```
 //!
+//! With Student-t noise the weights u are in the sums already; their scale is expanded too, u = α u₀, and what is left of their spread is
+//! the degrees of freedom:
+//!
+//! ```text
+//! α = W/N    U ← U/√α    σ² ← σ²/α    ν: the root of ln(ν/2) − ψ(ν/2) = ln α − Σ γ E[ln u] / N
+//! ```
+//!
 //! What the old model is needed for is M₀ and the loadings of modes that are not updated, or not yet.
 
+use super::options::{DEGREES, Dof};
 use crate::linalg::{Matrix, cholesky_lower, project, sides_around, solve_symmetric_right};
-use crate::model::{Component, Mixture};
+use crate::model::{Component, Mixture, Noise, log_less_digamma};
 use crate::parallel;
 use crate::pass::{ComponentSums, EmSums, LoadingSums, Update};
 
 /// Below this weight not even a mean can be computed.
 const NOTHING: f64 = 1e-6;
+
+/// Halvings of ln ν that leave nothing but rounding.
+const HALVINGS: usize = 56;
 
 /// Rounds in which the covariance of the cores is split up between the modes.
 const ROUNDS: usize = 3;
@@ -28,16 +39,76 @@ pub(crate) fn least_weight(rank: &[usize]) -> f64 {
     1.0 + (widest * widest) as f64 / core_len as f64
 }
 
+/// What bounds the parameters of an M-step.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Constraints {
+    /// The smallest noise variance.
+    pub(crate) noise_floor: f64,
+    /// The weight that counts as one sample.
+    pub(crate) unit: f64,
+    /// How the degrees of freedom of Student-t noise are found.
+    pub(crate) dof: Dof,
+}
+
 /// The model that the sums of a pass of `model` lead to.
-///
-/// `unit` is the weight that counts as one sample.
-pub(crate) fn maximize(model: &Mixture, sums: &EmSums, noise_floor: f64, unit: f64) -> Mixture {
+pub(crate) fn maximize(model: &Mixture, sums: &EmSums, constraints: &Constraints) -> Mixture {
     let weights = sums.components.iter().map(|c| c.weight / sums.weight).collect();
-    let step = Step { shape: model.shape(), rank: model.rank(), update: sums.update, noise_floor, unit };
-    let components = parallel::map_if_large(model.n_components(), step.operations(model), |k| {
+    let step = Step { shape: model.shape(), rank: model.rank(), update: sums.update, constraints };
+    let updated = parallel::map_if_large(model.n_components(), step.operations(model), |k| {
         step.component(&model.components()[k], &sums.components[k])
     });
+    let components = match model.noise() {
+        Noise::Gaussian => updated.into_iter().map(|(component, _)| component).collect(),
+        Noise::T => with_degrees(updated, constraints.dof),
+    };
     model.with_parts(weights, components)
+}
+
+/// How the weights u of the samples of a component are spread: N and ln α − Σ γ E[ln u]/N, which is never negative.
+#[derive(Debug, Clone, Copy)]
+struct Spread {
+    weight: f64,
+    value: f64,
+}
+
+/// The components with the degrees of freedom that the spread of their weights says. One that was held keeps its own.
+fn with_degrees(updated: Vec<(Component, Option<Spread>)>, dof: Dof) -> Vec<Component> {
+    let spreads = updated.iter().filter_map(|(_, spread)| *spread);
+    let (weight, total) =
+        spreads.fold((0.0, 0.0), |(n, sum), spread| (n + spread.weight, sum + spread.weight * spread.value));
+    let shared = degrees_of(total / weight);
+    let degrees = |(component, spread): (Component, Option<Spread>)| {
+        let found = match dof {
+            Dof::Fixed(degrees) => Some(degrees),
+            Dof::Shared => shared,
+            Dof::Estimated => spread.and_then(|spread| degrees_of(spread.value)),
+        };
+        let degrees = found.or(component.degrees_of_freedom());
+        component.clone().with_degrees_of_freedom(degrees).unwrap_or(component)
+    };
+    updated.into_iter().map(degrees).collect()
+}
+
+/// The ν within [`DEGREES`] for which ln(ν/2) − ψ(ν/2) is nearest to this value: it falls with ν, so that halving finds it.
+fn degrees_of(spread: f64) -> Option<f64> {
+    if spread.is_nan() {
+        return None;
+    }
+    let (mut low, mut high) = (DEGREES.start().ln(), DEGREES.end().ln());
+    if log_less_digamma(0.5 * DEGREES.start()) <= spread {
+        return Some(*DEGREES.start());
+    }
+    if log_less_digamma(0.5 * DEGREES.end()) >= spread {
+        return Some(*DEGREES.end());
+    }
+    for _ in 0..HALVINGS {
+        let middle = 0.5 * (low + high);
+        match log_less_digamma(0.5 * middle.exp()) > spread {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+    Some((0.5 * (low + high)).exp())
 }
 
 /// What all components have in common.
@@ -45,8 +116,7 @@ struct Step<'a> {
     shape: &'a [usize],
     rank: &'a [usize],
     update: Update,
-    noise_floor: f64,
-    unit: f64,
+    constraints: &'a Constraints,
 }
 
 impl Step<'_> {
@@ -61,15 +131,17 @@ impl Step<'_> {
         model.n_components() * (sums + loadings)
     }
 
-    fn component(&self, old: &Component, sums: &ComponentSums) -> Component {
+    /// The component that its sums lead to, and how the weights u of its samples are spread; nothing if it was held.
+    fn component(&self, old: &Component, sums: &ComponentSums) -> (Component, Option<Spread>) {
         let (n, w) = (sums.weight, sums.scale);
-        if n < NOTHING * self.unit {
-            return old.clone();
+        let &Constraints { noise_floor, unit, .. } = self.constraints;
+        if n < NOTHING * unit {
+            return (old.clone(), None);
         }
         let delta: Vec<f64> = sums.shift.iter().map(|m| m / w).collect();
         let mean: Vec<f64> = old.mean().iter().zip(&delta).map(|(m, d)| m + d).collect();
-        let held = |mean| Component::from_step(mean, old.loadings().to_vec(), old.noise_variance());
-        if n < least_weight(self.rank) * self.unit {
+        let held = |mean| (old.moved_to(mean), None);
+        if n < least_weight(self.rank) * unit {
             return held(mean);
         }
         let beta: Vec<f64> = sums.core.iter().map(|b| b / w).collect();
@@ -82,10 +154,26 @@ impl Step<'_> {
                 centred.one_mode(d, cross, weighted_gram, gram)
             }
         };
-        let Some((loadings, captured)) = found else { return held(mean) };
+        let Some((mut loadings, captured)) = found else { return held(mean) };
         let noise = (squares - captured) / (mean.len() as f64 * n);
-        let noise = if noise > self.noise_floor { noise } else { self.noise_floor };
-        Component::from_step(mean, loadings, noise)
+        if old.degrees_of_freedom().is_none() {
+            let noise = if noise > noise_floor { noise } else { noise_floor };
+            return (Component::from_step(mean, loadings, noise), None);
+        }
+        // A noise variance at its floor could not be divided by α, and half an expansion is no ascent.
+        let (alpha, log_scale) = (w / n, sums.log_scale / n);
+        let expands = noise > noise_floor && noise / alpha > noise_floor;
+        let (noise, value) = match expands {
+            true => {
+                loadings[0].scale(alpha.powf(-0.5));
+                (noise / alpha, alpha.ln() - log_scale)
+            }
+            false => (if noise > noise_floor { noise } else { noise_floor }, alpha - 1.0 - log_scale),
+        };
+        let component = Component::from_step(mean, loadings, noise);
+        let component =
+            component.clone().with_degrees_of_freedom(old.degrees_of_freedom()).unwrap_or(component);
+        (component, Some(Spread { weight: n, value }))
     }
 }
 
@@ -259,6 +347,8 @@ mod tests {
     use crate::pass::{EmPass, Engine, Precision};
     use crate::walk::Stage;
 
+    const FREE: Constraints = Constraints { noise_floor: 1e-9, unit: 1.0, dof: Dof::Estimated };
+
     fn pass(model: &Mixture, samples: &Samples<'_>, update: Update) -> EmSums {
         let pass = EmPass { model: model.clone(), update, precision: Precision::Auto, stage: Stage::ALL };
         (samples as &dyn Engine).sums(&pass).unwrap()
@@ -304,11 +394,18 @@ mod tests {
             k in 1usize..=3,
             n in 4usize..40,
             weighted in any::<bool>(),
+            tails in prop::option::of(prop::sample::select(vec![Dof::Estimated, Dof::Shared, Dof::Fixed(2.5)])),
             seed in any::<u64>(),
         ) {
             let (shape, rank): (Vec<usize>, Vec<usize>) = sides.into_iter().unzip();
             let mut rng = ChaCha8Rng::seed_from_u64(seed);
-            let start = any_model(&mut rng, &shape, &rank, k);
+            let mut start = any_model(&mut rng, &shape, &rank, k);
+            if tails.is_some() {
+                let degrees = if tails == Some(Dof::Fixed(2.5)) { 2.5 } else { rng.random_range(0.6..60.0) };
+                let parts = start.components().iter().map(|c| c.clone().with_degrees_of_freedom(Some(degrees)).unwrap());
+                start = start.with_parts(start.weights().to_vec(), parts.collect());
+            }
+            let constraints = Constraints { dof: tails.unwrap_or_default(), ..FREE };
             let data = any_model(&mut rng, &shape, &rank, k).sample(n, seed).samples;
             let mut samples = Samples::from_slice(&shape, &data).unwrap();
             if weighted {
@@ -321,7 +418,7 @@ mod tests {
                     let now = sums.mean_log_likelihood();
                     prop_assert!(now >= before - 1e-10 * now.abs().max(1.0), "{:?} {}: {} after {}", update, step, now, before);
                     before = now;
-                    model = maximize(&model, &sums, 1e-9, 1.0);
+                    model = maximize(&model, &sums, &constraints);
                 }
             }
         }
@@ -340,7 +437,7 @@ mod tests {
         let moved = Component::new(&shape, mean, part.loadings().to_vec(), part.noise_variance()).unwrap();
         let moved = Mixture::new(&shape, vec![1.0], vec![moved]).unwrap();
         for update in [Update::All, Update::Mode(0), Update::Mode(1)] {
-            let step = |m: &Mixture| maximize(m, &pass(m, &samples, update), 1e-9, 1.0);
+            let step = |m: &Mixture| maximize(m, &pass(m, &samples, update), &FREE);
             // One component: γ = 1 whatever the mean, so both steps must lead to the same model.
             let (a, b) = (step(&model), step(&moved));
             let (a, b) = (&a.components()[0], &b.components()[0]);

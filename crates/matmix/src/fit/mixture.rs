@@ -5,15 +5,15 @@ use std::ops::ControlFlow;
 use super::accelerate::MixtureSpace;
 use super::identity::identity;
 use super::iterate::{Finished, LoopOptions, Observer, iterate};
-use super::maximize::{least_weight, maximize};
-use super::options::{Algorithm, FitOptions, Start};
+use super::maximize::{Constraints, least_weight, maximize};
+use super::options::{Algorithm, Dof, FitOptions, Start};
 use super::paper::PaperSteps;
 use super::steps::{Evaluation, Extrapolation, Steps};
 use super::threads::with_threads;
 use super::{passes, reseed, start};
 use crate::data::{Element, Samples, Tensors, read_mixture, write_mixture};
 use crate::error::{Error, Result};
-use crate::model::{Event, History, Mixture, StopReason};
+use crate::model::{Component, Event, History, Mixture, Noise, StopReason};
 use crate::pass::{EmPass, EmSums, Engine, Moments, Precision, Update};
 use crate::walk::Stage;
 
@@ -142,11 +142,17 @@ impl<'a> About<'a> {
     pub(super) fn start(&self, restart: usize) -> Result<Mixture> {
         let mut rng = start::stream(self.options.seed, restart);
         let (engine, k) = (self.engine, self.options.components);
-        match &self.options.start {
-            Start::KMeans => start::k_means(engine, k, &self.rank, self.floor, &self.moments, &mut rng),
-            Start::Random => start::random(engine, k, &self.rank, self.floor, &mut rng),
-            Start::Model(model) => Ok((**model).clone()),
-        }
+        let model = match &self.options.start {
+            Start::KMeans => start::k_means(engine, k, &self.rank, self.floor, &self.moments, &mut rng)?,
+            Start::Random => start::random(engine, k, &self.rank, self.floor, &mut rng)?,
+            Start::Model(model) => (**model).clone(),
+        };
+        with_noise(model, self.options)
+    }
+
+    /// What bounds the parameters of an M-step.
+    fn constraints(&self) -> Constraints {
+        Constraints { noise_floor: self.floor, unit: self.unit, dof: self.options.dof }
     }
 
     /// One pass of EM.
@@ -171,6 +177,24 @@ impl<'a> About<'a> {
             && model.n_components() == self.options.components;
         if fits { Ok(Some(model)) } else { Err(from.wrong("its parts do not belong together")) }
     }
+}
+
+/// Degrees of freedom to begin with, where none are given: tails that a sample from afar can lengthen and many Gaussian ones shorten.
+const FIRST_DEGREES: f64 = 10.0;
+
+/// A start with the noise that is asked for. One that has degrees of freedom already begins with its own, unless they are given.
+pub(super) fn with_noise(model: Mixture, options: &FitOptions) -> Result<Mixture> {
+    let degrees = |component: &Component| match (options.noise, options.dof) {
+        (Noise::Gaussian, _) => None,
+        (Noise::T, Dof::Fixed(degrees)) => Some(degrees),
+        (Noise::T, _) => Some(component.degrees_of_freedom().unwrap_or(FIRST_DEGREES)),
+    };
+    if options.noise == Noise::Gaussian && model.noise() == Noise::Gaussian {
+        return Ok(model);
+    }
+    let parts = model.components().iter().map(|c| c.clone().with_degrees_of_freedom(degrees(c)));
+    let parts = parts.collect::<Result<Vec<_>>>()?;
+    Ok(model.with_parts(model.weights().to_vec(), parts))
 }
 
 /// How good a model is, from the sums of a pass.
@@ -272,12 +296,12 @@ impl Steps for MixtureSteps<'_> {
     }
 
     fn update(&mut self, model: &Mixture, sums: EmSums, stage: Stage) -> Result<Mixture> {
-        let (floor, unit) = (self.about.floor, self.about.unit);
-        let mut next = maximize(model, &sums, floor, unit);
+        let constraints = self.about.constraints();
+        let mut next = maximize(model, &sums, &constraints);
         // The pass that updates the first mode was the evaluation of the model.
         for &update in &self.updates[1..] {
             let sums = self.pass(&next, update, stage)?;
-            next = maximize(&next, &sums, floor, unit);
+            next = maximize(&next, &sums, &constraints);
         }
         Ok(next)
     }

@@ -39,5 +39,5 @@ pub use iterate::{Finished, LoopOptions, Observer, Progress, iterate};
 pub use low_rank::{LowRankFit, LowRankOptions, fit_low_rank, fit_low_rank_on};
 pub use mixture::{Fit, fit, fit_on, fit_with};
 pub use online::OnlineFit;
-pub use options::{Algorithm, Checkpoint, FitOptions, Start, StopRule};
+pub use options::{Algorithm, Checkpoint, Dof, FitOptions, Start, StopRule};
 pub use steps::{Evaluation, Extrapolation, Steps};

@@ -10,15 +10,15 @@
 //! what all earlier batches have left behind: no history of sums is kept, a model and the number t say everything.
 //! Approximate by nature: where it ends depends on the order of the batches, and a full fit that begins there is better.
 
-use super::maximize::maximize;
-use super::mixture::{fit, noise_floor, updates};
+use super::maximize::{Constraints, maximize};
+use super::mixture::{fit, noise_floor, updates, with_noise};
 use super::options::{Algorithm, FitOptions};
 use super::passes;
 use super::threads::with_threads;
 use crate::data::Samples;
 use crate::error::{Error, Result};
 use crate::linalg::Matrix;
-use crate::model::{Component, Mixture};
+use crate::model::{Component, Mixture, log_less_digamma};
 use crate::pass::{ComponentSums, EmPass, EmSums, Engine, LoadingSums, Update};
 use crate::walk::Stage;
 
@@ -71,7 +71,7 @@ impl OnlineFit {
 
     /// One step on a batch of any size: one pass over it for every mode.
     ///
-    /// Of the options, `threads`, `precision` and `noise_floor` count; what the model is has been decided.
+    /// Of the options, `threads`, `precision`, `noise_floor`, `noise` and `dof` count; what the model is has been decided.
     pub fn step(&mut self, samples: &Samples<'_>, options: &FitOptions) -> Result<()> {
         only_exact(options)?;
         if samples.shape() != self.model.shape() {
@@ -109,7 +109,7 @@ fn step(model: &Mixture, samples: &dyn Engine, eta: f64, options: &FitOptions) -
         return Err(Error::Overflow { sample: 0 });
     }
     let mut log_likelihood = f64::NAN;
-    let mut model = model.clone();
+    let mut model = with_noise(model.clone(), options)?;
     let updates = updates(model.shape(), model.rank(), model.n_components());
     for (first, update) in updates.into_iter().enumerate() {
         let pass = EmPass { model: model.clone(), update, precision: options.precision, stage: Stage::ALL };
@@ -119,7 +119,8 @@ fn step(model: &Mixture, samples: &dyn Engine, eta: f64, options: &FitOptions) -
         }
         // The blend weighs as much as the batch; what the batch adds to it weighs η of that, a single sample too.
         let unit = eta * batch.weight / samples.n_effective() as f64;
-        model = maximize(&model, &blend(&model, &batch, eta), floor, unit);
+        let constraints = Constraints { noise_floor: floor, unit, dof: options.dof };
+        model = maximize(&model, &blend(&model, &batch, eta), &constraints);
     }
     Ok((model, log_likelihood))
 }
@@ -141,11 +142,12 @@ fn blend(model: &Mixture, batch: &EmSums, eta: f64) -> EmSums {
 /// N = W = n    m = 0    b = 0    s = n (P σ² + Σ s_j)    F = n U^(1) ⊗ … ⊗ U^(D)    G = n I
 /// ```
 ///
-/// contracted where the pass updates one mode. The M-step returns the parameters they came from.
+/// and Σ γ E[ln u] = −n (ln(ν/2) − ψ(ν/2)) for Student-t noise, contracted where the pass updates one mode. The M-step returns the parameters they came from.
 fn expected(model: &Mixture, component: &Component, update: Update, n: f64) -> ComponentSums {
     let mut sums = ComponentSums::zero(model.shape(), model.rank(), update);
     sums.weight = n;
     sums.scale = n;
+    sums.log_scale = component.degrees_of_freedom().map_or(0.0, |nu| -n * log_less_digamma(0.5 * nu));
     sums.squares = n * component.total_variance();
     match (&mut sums.loadings, update) {
         (LoadingSums::All { cross, gram }, _) => {

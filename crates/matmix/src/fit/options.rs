@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::model::{Mixture, ranks_for};
+use crate::model::{Mixture, Noise, ranks_for};
 use crate::options::choices;
 use crate::pass::{Engine, Precision};
 
@@ -28,6 +28,78 @@ choices! {
         LogLikelihood = "likelihood",
         /// The paper's |e(t) − e(t−1)| ≤ tol for the reconstruction error e.
         ReconstructionError = "error",
+    }
+}
+
+/// Estimated degrees of freedom stay within these: beyond, a component is Gaussian, or nothing.
+pub(crate) const DEGREES: std::ops::RangeInclusive<f64> = 0.5..=1e4;
+
+/// The degrees of freedom of Student-t noise.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(into = "DofWritten", try_from = "DofWritten")]
+#[non_exhaustive]
+pub enum Dof {
+    /// Estimated for every component.
+    #[default]
+    Estimated,
+    /// Estimated, the same for all components.
+    Shared,
+    /// Given.
+    Fixed(f64),
+}
+
+/// A word or a number.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum DofWritten {
+    Word(String),
+    Number(f64),
+}
+
+impl From<Dof> for DofWritten {
+    fn from(dof: Dof) -> Self {
+        match dof {
+            Dof::Fixed(degrees) => DofWritten::Number(degrees),
+            word => DofWritten::Word(word.to_string()),
+        }
+    }
+}
+
+impl TryFrom<DofWritten> for Dof {
+    type Error = Error;
+
+    fn try_from(written: DofWritten) -> Result<Self> {
+        match written {
+            DofWritten::Word(word) => word.parse(),
+            DofWritten::Number(degrees) => Ok(Dof::Fixed(degrees)),
+        }
+    }
+}
+
+impl std::fmt::Display for Dof {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Dof::Estimated => f.write_str("estimated"),
+            Dof::Shared => f.write_str("shared"),
+            Dof::Fixed(degrees) => write!(f, "{degrees}"),
+        }
+    }
+}
+
+impl std::str::FromStr for Dof {
+    type Err = Error;
+
+    fn from_str(written: &str) -> Result<Self> {
+        match (written, written.parse()) {
+            ("estimated", _) => Ok(Dof::Estimated),
+            ("shared", _) => Ok(Dof::Shared),
+            (_, Ok(degrees)) => Ok(Dof::Fixed(degrees)),
+            _ => Err(Error::Option {
+                option: "dof",
+                value: format!("`{written}`"),
+                expected: "`estimated`, `shared` or a positive number",
+            }),
+        }
     }
 }
 
@@ -101,6 +173,10 @@ pub struct FitOptions {
     pub components: usize,
     /// The shape of the cores: one number for all modes or one per mode. Empty means min(4, side).
     pub rank: Vec<usize>,
+    /// The distribution of samples around the mean of their component.
+    pub noise: Noise,
+    /// The degrees of freedom of Student-t noise.
+    pub dof: Dof,
     /// The algorithm.
     pub algorithm: Algorithm,
     /// Where to begin.
@@ -136,6 +212,8 @@ impl Default for FitOptions {
         Self {
             components: 1,
             rank: vec![],
+            noise: Noise::default(),
+            dof: Dof::default(),
             algorithm: Algorithm::default(),
             start: Start::default(),
             n_init: 1,
@@ -189,6 +267,7 @@ impl FitOptions {
         if !(self.noise_floor.is_finite() && self.noise_floor > 0.0 && self.noise_floor < 1.0) {
             return out_of_range("noise_floor", self.noise_floor.to_string(), "between 0 and 1");
         }
+        self.validate_noise()?;
         if self.threads == Some(0) {
             return out_of_range("threads", "0".into(), "at least 1");
         }
@@ -221,6 +300,25 @@ impl FitOptions {
                 let rank = crate::error::sides(model.rank());
                 return out_of_range("start", format!("a model of rank {rank}"), "a model of the same rank");
             }
+        }
+        Ok(())
+    }
+
+    /// Checks what says how samples are distributed around their means.
+    fn validate_noise(&self) -> Result<()> {
+        let wrong = |option, value: String, expected| Err(Error::Option { option, value, expected });
+        match self.dof {
+            Dof::Estimated => {}
+            dof if self.noise == Noise::Gaussian => {
+                return wrong("dof", dof.to_string(), "left out unless the noise is `t`");
+            }
+            Dof::Fixed(degrees) if !(degrees.is_finite() && degrees > 0.0) => {
+                return wrong("dof", degrees.to_string(), "`estimated`, `shared` or a positive number");
+            }
+            _ => {}
+        }
+        if self.noise == Noise::T && self.algorithm == Algorithm::Paper {
+            return wrong("noise", "`t`".into(), "`gaussian` for the paper's algorithm");
         }
         Ok(())
     }

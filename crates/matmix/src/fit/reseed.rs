@@ -9,7 +9,7 @@ use super::maximize::least_weight;
 use super::mixture::MixtureSteps;
 use super::steps::{Evaluation, Steps};
 use crate::error::Result;
-use crate::model::{Component, Event, History, Mixture};
+use crate::model::{Event, History, Mixture};
 use crate::pass::{AskPass, EmSums, Question};
 use crate::walk::Stage;
 
@@ -65,7 +65,7 @@ fn moved(fit: &MixtureSteps<'_>, model: &Mixture, k: usize, sample: usize, rival
     let like = &model.components()[best];
     let mut components = model.components().to_vec();
     let mean = alone.to_f64(0..1)?;
-    components[k] = Component::from_step(mean, like.loadings().to_vec(), like.noise_variance());
+    components[k] = like.moved_to(mean);
     let mut weights = model.weights().to_vec();
     weights[k] = 0.0;
     let rest: f64 = weights.iter().sum();

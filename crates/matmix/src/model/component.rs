@@ -6,6 +6,18 @@ use super::canonical::{canonicalize, is_canonical, is_nearly_canonical};
 use super::check_loadings;
 use crate::error::{Error, Result, sides};
 use crate::linalg::{Matrix, expand};
+use crate::options::choices;
+
+choices! {
+    /// The distribution of the samples of a component around its mean.
+    pub enum Noise {
+        /// Gaussian.
+        #[default]
+        Gaussian = "gaussian",
+        /// Multivariate Student-t: one scale per sample and component, so that outliers count less.
+        T = "t",
+    }
+}
 
 /// Mean, loadings and noise variance of one component, in canonical form.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,6 +25,8 @@ pub struct Component {
     mean: Vec<f64>,
     loadings: Vec<Matrix>,
     noise_variance: f64,
+    /// ν of Student-t noise.
+    degrees_of_freedom: Option<f64>,
 }
 
 /// What a parameter of a component is, for whoever treats them alike but for that.
@@ -24,6 +38,8 @@ pub(crate) enum Kind {
     Loading(usize),
     /// σ², which has a floor.
     Noise,
+    /// ν, which is positive.
+    Degrees,
 }
 
 /// One of the tensors a component is made of: its name in files and in Python (with all components side by side), its shape and what it is.
@@ -34,16 +50,22 @@ pub(crate) struct Parameter {
     pub(crate) kind: Kind,
 }
 
+/// The parameter that tells Student-t components from Gaussian ones.
+pub(crate) const DEGREES_OF_FREEDOM: &str = "degrees_of_freedom";
+
 impl Parameter {
     /// All parameters of components for samples of this shape with cores of this rank, in the order in which they are written. The
     /// one list: bytes that travel, files, the coordinates of the accelerator and Python's attributes follow from it.
-    pub(crate) fn all(shape: &[usize], rank: &[usize]) -> Vec<Self> {
+    pub(crate) fn all(shape: &[usize], rank: &[usize], noise: Noise) -> Vec<Self> {
         let mut all = vec![Self { name: "means".into(), shape: shape.to_vec(), kind: Kind::Mean }];
         for (d, (&p, &r)) in shape.iter().zip(rank).enumerate() {
             let name = format!("loadings.{}", d + 1);
             all.push(Self { name, shape: vec![p, r], kind: Kind::Loading(d) });
         }
         all.push(Self { name: "noise_variances".into(), shape: vec![], kind: Kind::Noise });
+        if noise == Noise::T {
+            all.push(Self { name: DEGREES_OF_FREEDOM.into(), shape: vec![], kind: Kind::Degrees });
+        }
         all
     }
 
@@ -59,6 +81,7 @@ impl Component {
         let mut values = vec![Cow::Borrowed(&self.mean[..])];
         values.extend(self.loadings.iter().map(|u| Cow::Borrowed(u.as_slice())));
         values.push(Cow::Owned(vec![self.noise_variance]));
+        values.extend(self.degrees_of_freedom.map(|degrees| Cow::Owned(vec![degrees])));
         values
     }
 
@@ -66,11 +89,12 @@ impl Component {
     pub(crate) fn assemble(
         shape: &[usize],
         rank: &[usize],
+        noise: Noise,
         mut value: impl FnMut(&Parameter) -> Result<Vec<f64>>,
     ) -> Result<Self> {
         let rank = super::ranks_for(shape, rank)?;
-        let (mut mean, mut loadings, mut noise) = (vec![], vec![], f64::NAN);
-        for parameter in Parameter::all(shape, &rank) {
+        let (mut mean, mut loadings, mut variance, mut degrees) = (vec![], vec![], f64::NAN, None);
+        for parameter in Parameter::all(shape, &rank, noise) {
             let values = value(&parameter)?;
             if values.len() != parameter.len() {
                 let (name, needed, found) = (&parameter.name, parameter.len(), values.len());
@@ -81,10 +105,11 @@ impl Component {
             match parameter.kind {
                 Kind::Mean => mean = values,
                 Kind::Loading(d) => loadings.push(Matrix::from_vec(shape[d], rank[d], values)),
-                Kind::Noise => noise = values[0],
+                Kind::Noise => variance = values[0],
+                Kind::Degrees => degrees = Some(values[0]),
             }
         }
-        Self::exactly(shape, mean, loadings, noise)
+        Self::exactly(shape, mean, loadings, variance)?.with_degrees_of_freedom(degrees)
     }
 
     /// A component from its parameters, which are checked and brought into canonical form: the loadings are
@@ -116,12 +141,31 @@ impl Component {
         if !(noise_variance.is_finite() && noise_variance > 0.0) {
             return wrong(format!("a noise variance is {noise_variance}; it must be positive"));
         }
-        Ok(Self { mean, loadings, noise_variance })
+        Ok(Self { mean, loadings, noise_variance, degrees_of_freedom: None })
     }
 
     /// A component whose parameters are known to be valid: what an M-step returns.
     pub(crate) fn from_step(mean: Vec<f64>, loadings: Vec<Matrix>, noise_variance: f64) -> Self {
-        Self { mean, loadings, noise_variance }.canonical()
+        Self { mean, loadings, noise_variance, degrees_of_freedom: None }.canonical()
+    }
+
+    /// The same component around another mean.
+    pub(crate) fn moved_to(&self, mean: Vec<f64>) -> Self {
+        Self { mean, ..self.clone() }.canonical()
+    }
+
+    /// The same component with Student-t noise of so many degrees of freedom, or with Gaussian noise: the limit of many.
+    ///
+    /// # Errors
+    /// If the number is not positive and finite.
+    pub fn with_degrees_of_freedom(self, degrees_of_freedom: Option<f64>) -> Result<Self> {
+        match degrees_of_freedom {
+            Some(degrees) if !(degrees.is_finite() && degrees > 0.0) => {
+                let problem = format!("degrees of freedom are {degrees}; they must be positive and finite");
+                Err(Error::Model { problem })
+            }
+            _ => Ok(Self { degrees_of_freedom, ..self }),
+        }
     }
 
     /// The same component, to the last bit if it is in canonical form but for rounding: what was written by this library.
@@ -148,6 +192,11 @@ impl Component {
     /// σ².
     pub fn noise_variance(&self) -> f64 {
         self.noise_variance
+    }
+
+    /// ν of Student-t noise; none if the noise is Gaussian.
+    pub fn degrees_of_freedom(&self) -> Option<f64> {
+        self.degrees_of_freedom
     }
 
     /// λ^(d): the squared lengths of the columns of U^(d), descending.
@@ -184,7 +233,7 @@ impl Component {
         x
     }
 
-    /// tr C = Σ_j s_j + P σ²: the total variance of the samples around the mean.
+    /// tr C = Σ_j s_j + P σ²: the total variance of the samples around the mean, where u = 1 if the noise is Student-t.
     pub(crate) fn total_variance(&self) -> f64 {
         self.core_variances().iter().sum::<f64>() + self.mean.len() as f64 * self.noise_variance
     }

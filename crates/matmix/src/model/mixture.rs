@@ -1,6 +1,6 @@
 //! The mixture: weights and components, checked once.
 
-use super::Component;
+use super::{Component, Noise};
 use crate::error::{Error, Result};
 use crate::linalg::Matrix;
 
@@ -75,6 +75,9 @@ impl Mixture {
             if sides != shape || ranks != rank {
                 return wrong("its components differ in shape or rank".into());
             }
+            if component.degrees_of_freedom().is_some() != first.degrees_of_freedom().is_some() {
+                return wrong("some of its components have degrees of freedom and some have none".into());
+            }
         }
         if let Some(w) = weights.iter().find(|w| !(w.is_finite() && **w >= 0.0)) {
             return wrong(format!("a component weight is {w}; weights must be finite and not negative"));
@@ -121,6 +124,19 @@ impl Mixture {
         &self.components
     }
 
+    /// The kind of noise all components have.
+    pub fn noise(&self) -> Noise {
+        match self.components[0].degrees_of_freedom() {
+            Some(_) => Noise::T,
+            None => Noise::Gaussian,
+        }
+    }
+
+    /// ν of every component with Student-t noise.
+    pub fn degrees_of_freedom(&self) -> Option<Vec<f64>> {
+        self.components.iter().map(Component::degrees_of_freedom).collect()
+    }
+
     /// Component `k`, or an error that says how many there are.
     pub fn component(&self, k: usize) -> Result<&Component> {
         self.components.get(k).ok_or(Error::Option {
@@ -142,13 +158,14 @@ impl Mixture {
         mean
     }
 
-    /// The number of free parameters: weights, means, noise variances and loadings, less what rotations of
+    /// The number of free parameters: weights, means, noise variances (degrees of freedom) and loadings, less what rotations of
     /// the latent axes and moving scale between the modes leave undetermined.
     pub fn n_parameters(&self) -> usize {
         let loadings: usize =
             self.shape.iter().zip(&self.rank).map(|(&p, &r)| p * r - r * (r - 1) / 2).sum::<usize>()
                 - (self.shape.len() - 1);
-        self.n_components() * (self.sample_len() + loadings + 1) + self.n_components() - 1
+        let noise = if self.noise() == Noise::T { 2 } else { 1 };
+        self.n_components() * (self.sample_len() + loadings + noise) + self.n_components() - 1
     }
 
     /// BIC from the mean log-likelihood of N samples.
@@ -163,7 +180,8 @@ impl Mixture {
         Criteria { log_likelihood, bic, aic: -2.0 * log_likelihood + 2.0 * m, icl: bic + 2.0 * entropy }
     }
 
-    /// C_k = U^(1)U^(1)ᵀ ⊗ … ⊗ U^(D)U^(D)ᵀ + σ² I over the row-major elements: for small P only.
+    /// C_k = U^(1)U^(1)ᵀ ⊗ … ⊗ U^(D)U^(D)ᵀ + σ² I over the row-major elements: for small P only. With Student-t noise
+    /// this is the scale matrix, and the covariance is ν/(ν − 2) times as much.
     pub fn covariance(&self, k: usize) -> Result<Matrix> {
         const LIMIT: usize = 8192;
         let size = self.sample_len();

@@ -8,6 +8,8 @@
 //! | [`mixture`] | weights and components |
 //! | [`component`] | mean, loadings and noise of one component, and the list of its parameters |
 //! | [`density`] | densities and posteriors |
+//! | [`gamma`] | what Student-t densities need of Γ |
+//! | [`partial`] | densities and posteriors of samples with missing cells |
 //! | [`low_rank`] | orthonormal loadings without noise |
 //! | [`canonical`] | the one representative of all loadings that mean the same |
 //! | [`sampling`] | drawing new samples |
@@ -17,20 +19,24 @@ mod any;
 mod canonical;
 mod component;
 mod density;
+mod gamma;
 mod history;
 mod low_rank;
 mod mixture;
+mod partial;
 mod sampling;
 
 pub use any::Model;
 pub(crate) use canonical::fix_sign;
-pub use component::Component;
-pub(crate) use component::{Kind, Parameter};
+pub use component::{Component, Noise};
+pub(crate) use component::{DEGREES_OF_FREEDOM, Kind, Parameter};
 pub use density::Density;
-pub(crate) use density::not_negative;
+pub(crate) use density::{Exponent, not_negative};
+pub(crate) use gamma::log_less_digamma;
 pub use history::{Event, History, StopReason};
 pub use low_rank::LowRank;
 pub use mixture::{Criteria, Mixture};
+pub(crate) use partial::{Chance, Missing, Pattern};
 pub use sampling::Drawn;
 
 use crate::error::{Error, Result};

@@ -2,7 +2,7 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use rand_distr::StandardNormal;
+use rand_distr::{Gamma, StandardNormal};
 
 use super::Mixture;
 use crate::error::{Error, Result};
@@ -72,9 +72,15 @@ impl Mixture {
             // Rounding can leave the sum of the weights just below 1.
             let k = k.unwrap_or(self.n_components() - 1);
             let component = &self.components()[k];
-            let core: Vec<f64> = (0..self.core_len()).map(|_| rng.sample(StandardNormal)).collect();
+            // u ~ Gamma(ν/2, rate ν/2); everything about the mean is longer by 1/√u.
+            let tail = component.degrees_of_freedom().and_then(|nu| Gamma::new(0.5 * nu, 2.0 / nu).ok());
+            let stretch = tail.map(|tail| rng.sample(tail).max(f64::MIN_POSITIVE).powf(-0.5));
+            let mut core: Vec<f64> = (0..self.core_len()).map(|_| rng.sample(StandardNormal)).collect();
+            if let Some(stretch) = stretch {
+                core.iter_mut().for_each(|b| *b *= stretch);
+            }
             let mut x = component.reconstruct(&core);
-            let deviation = component.noise_variance().sqrt();
+            let deviation = component.noise_variance().sqrt() * stretch.unwrap_or(1.0);
             for x in &mut x {
                 // Drawn even when it is not added, so that both draws show the same cores.
                 let noise: f64 = rng.sample(StandardNormal);

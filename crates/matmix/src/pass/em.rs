@@ -68,6 +68,8 @@ pub struct ComponentSums {
     pub weight: f64,
     /// W = Σ a.
     pub scale: f64,
+    /// Σ γ E[ln u], which the degrees of freedom follow from; 0 for Gaussian noise.
+    pub log_scale: f64,
     /// s = Σ a E‖X − M₀‖².
     pub squares: f64,
     /// m = Σ a E[X − M₀], P numbers.
@@ -139,6 +141,7 @@ impl ComponentSums {
             assigned: 0,
             weight: 0.0,
             scale: 0.0,
+            log_scale: 0.0,
             squares: 0.0,
             shift: vec![0.0; shape.iter().product()],
             core: vec![0.0; rank.iter().product()],
@@ -149,8 +152,9 @@ impl ComponentSums {
     /// Everything that adds, but the count: listed once, for adding, scaling and travelling.
     fn parts(&self) -> Vec<&[f64]> {
         let one = std::slice::from_ref::<f64>;
-        let mut parts =
-            vec![one(&self.weight), one(&self.scale), one(&self.squares), &self.shift, &self.core];
+        let numbers = [&self.weight, &self.scale, &self.log_scale, &self.squares];
+        let mut parts: Vec<&[f64]> = numbers.into_iter().map(one).collect();
+        parts.extend([&self.shift[..], &self.core]);
         parts.extend(self.loadings.matrices().into_iter().map(Matrix::as_slice));
         parts
     }
@@ -160,6 +164,7 @@ impl ComponentSums {
         let mut parts = vec![
             one(&mut self.weight),
             one(&mut self.scale),
+            one(&mut self.log_scale),
             one(&mut self.squares),
             &mut self.shift,
             &mut self.core,
@@ -385,7 +390,7 @@ impl Sums for EmSums {
         let numbers = matrices.iter().try_fold(size.checked_add(core_len), |sum, [rows, cols]| {
             Some(sum?.checked_add(rows.checked_mul(*cols)?))
         });
-        let numbers = numbers.flatten().and_then(|n| n.checked_add(4)?.checked_mul(count));
+        let numbers = numbers.flatten().and_then(|n| n.checked_add(5)?.checked_mul(count));
         from.has_room(numbers.and_then(|n| n.checked_mul(8)))?;
         let matrix = |at: usize| {
             matrices.get(at).map_or(Matrix::zeros(0, 0), |&[rows, cols]| Matrix::zeros(rows, cols))
@@ -400,6 +405,7 @@ impl Sums for EmSums {
             assigned: 0,
             weight: 0.0,
             scale: 0.0,
+            log_scale: 0.0,
             squares: 0.0,
             shift: vec![0.0; size],
             core: vec![0.0; core_len],

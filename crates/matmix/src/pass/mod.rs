@@ -44,7 +44,7 @@ pub use groups::{Group, GroupSums, GroupsPass};
 pub(crate) use moments::Moments;
 pub use moments::{MomentSums, MomentsPass};
 pub use precision::Precision;
-pub(crate) use precision::SINGLE_RANGE;
+pub(crate) use precision::{SINGLE_RANGE, rounding_shows};
 pub use rows::{Rows, RowsPass};
 pub use scatter::{ScatterPass, ScatterSums};
 pub use task::{AnySums, SumTree, Task};

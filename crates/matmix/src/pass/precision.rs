@@ -32,19 +32,21 @@ impl Precision {
             Precision::Double => true,
             Precision::Single => false,
             Precision::Auto if element == Element::F64 => true,
-            Precision::Auto => {
-                let reference = model.overall_mean();
-                let size = model.sample_len() as f64;
-                let (mut total, mut noise) = (0.0f64, f64::INFINITY);
-                for (weight, component) in model.weights().iter().zip(model.components()) {
-                    let offset: f64 =
-                        component.mean().iter().zip(&reference).map(|(m, g)| (m - g) * (m - g)).sum();
-                    total += weight * (component.total_variance() + offset);
-                    noise = noise.min(component.noise_variance());
-                }
-                let per_element = total / size;
-                !SINGLE_RANGE.contains(&per_element) || per_element > SINGLE_LIMIT * noise
-            }
+            Precision::Auto => rounding_shows(model, SINGLE_LIMIT),
         }
     }
+}
+
+/// Whether single precision has no room for a model, or its total variance is more than `limit` times its noise.
+pub(crate) fn rounding_shows(model: &Mixture, limit: f64) -> bool {
+    let reference = model.overall_mean();
+    let size = model.sample_len() as f64;
+    let (mut total, mut noise) = (0.0f64, f64::INFINITY);
+    for (weight, component) in model.weights().iter().zip(model.components()) {
+        let offset: f64 = component.mean().iter().zip(&reference).map(|(m, g)| (m - g) * (m - g)).sum();
+        total += weight * (component.total_variance() + offset);
+        noise = noise.min(component.noise_variance());
+    }
+    let per_element = total / size;
+    !SINGLE_RANGE.contains(&per_element) || per_element > limit * noise
 }

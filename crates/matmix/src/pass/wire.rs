@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::linalg::Matrix;
 use crate::model::{Component, LowRank, Mixture, Model};
 
-const VERSION: u16 = 3;
+const VERSION: u16 = 4;
 const HEADER: usize = 8;
 const CHECKSUM: usize = 4;
 
@@ -110,6 +110,7 @@ impl Writer {
     pub(crate) fn mixture(&mut self, model: &Mixture) {
         self.sizes(model.shape());
         self.sizes(model.rank());
+        self.name(model.noise().name());
         self.reals(model.weights());
         for component in model.components() {
             component.values().iter().for_each(|values| self.reals(values));
@@ -292,10 +293,12 @@ impl<'a> Reader<'a> {
 
     /// The model with exactly the numbers that were written: the sums of a pass are around its very axes.
     pub(crate) fn mixture(&mut self) -> Result<Mixture> {
-        let (shape, rank, weights) = (self.sizes()?, self.sizes()?, self.reals()?);
+        let (shape, rank) = (self.sizes()?, self.sizes()?);
+        let noise = self.name()?.parse().map_err(|e: Error| self.wrong(e.to_string()))?;
+        let weights = self.reals()?;
         let mut components = Vec::new();
         for _ in 0..weights.len() {
-            let component = Component::assemble(&shape, &rank, |_| self.reals());
+            let component = Component::assemble(&shape, &rank, noise, |_| self.reals());
             components.push(component.map_err(|e| match e {
                 Error::Bytes { .. } => e,
                 other => self.wrong(other.to_string()),

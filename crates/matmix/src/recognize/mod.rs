@@ -1,6 +1,10 @@
-//! Recognition: which known sample a new one is nearest to, in the space of the cores.
+//! Recognition: which known sample a new one is nearest to, in the space of the cores or by what its patches say.
 
 mod fisher;
+mod grid;
+mod patch_fisher;
+mod patch_recognizer;
+mod ridge;
 mod search;
 #[cfg(test)]
 mod tests;
@@ -12,6 +16,10 @@ use crate::model::Model;
 use crate::options::choices;
 use crate::parallel;
 use fisher::Fisher;
+pub(crate) use grid::Cells;
+pub use patch_fisher::{PatchFisher, PatchFisherOptions};
+pub use patch_recognizer::PatchRecognizer;
+pub use ridge::RidgeScores;
 use search::Index;
 
 /// The most classes a gallery can have.
@@ -117,13 +125,7 @@ impl Recognizer {
 
     /// The `count` nearest samples of the gallery for every probe, nearest first.
     pub fn neighbours(&self, probes: &Samples<'_>, count: usize) -> Result<Vec<Vec<Neighbour>>> {
-        if count == 0 || count > self.gallery.n {
-            return Err(Error::Option {
-                option: "neighbours",
-                value: count.to_string(),
-                expected: "between 1 and the size of the gallery",
-            });
-        }
+        check_count(count, self.gallery.n)?;
         let mut features = Features::of(&self.model, probes)?;
         if let Some(fisher) = &self.fisher {
             features = fisher.features(&features);
@@ -145,15 +147,31 @@ impl Recognizer {
             return Err(Error::Count { what: "labels", expected: probes.len(), found: classes.len() });
         }
         check_classes(classes)?;
-        let predicted = self.predict(probes)?;
-        let n_classes = classes.iter().chain(&self.classes).max().map_or(0, |m| m + 1);
-        let mut confusion = vec![vec![0; n_classes]; n_classes];
-        for (&actual, &found) in classes.iter().zip(&predicted) {
-            confusion[actual][found] += 1;
-        }
-        let right = classes.iter().zip(&predicted).filter(|(a, b)| a == b).count();
-        Ok(Recognition { accuracy: right as f64 / classes.len() as f64, predicted, confusion })
+        Ok(recognition(self.predict(probes)?, classes, &self.classes))
     }
+}
+
+/// What was found beside what is known.
+fn recognition(predicted: Vec<usize>, classes: &[usize], gallery: &[usize]) -> Recognition {
+    let n_classes = classes.iter().chain(gallery).max().map_or(0, |m| m + 1);
+    let mut confusion = vec![vec![0; n_classes]; n_classes];
+    for (&actual, &found) in classes.iter().zip(&predicted) {
+        confusion[actual][found] += 1;
+    }
+    let right = classes.iter().zip(&predicted).filter(|(a, b)| a == b).count();
+    Recognition { accuracy: right as f64 / classes.len() as f64, predicted, confusion }
+}
+
+/// Whether a gallery of this size has so many neighbours.
+fn check_count(count: usize, gallery: usize) -> Result<()> {
+    if count == 0 || count > gallery {
+        return Err(Error::Option {
+            option: "neighbours",
+            value: count.to_string(),
+            expected: "between 1 and the size of the gallery",
+        });
+    }
+    Ok(())
 }
 
 /// The distance of probe `n` to sample `m` of the gallery, as its formula says.

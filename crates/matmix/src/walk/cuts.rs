@@ -30,18 +30,19 @@ pub(super) struct Run {
 impl Cuts {
     /// For sums: as many chunks to a run as there have to be.
     pub(super) fn for_sums(samples: &Samples<'_>) -> Self {
-        Self::new(samples, |chunks| chunks.div_ceil(RUNS))
+        Self::new(samples, usize::MAX, |chunks| chunks.div_ceil(RUNS))
     }
 
-    /// For results that are handed on chunk by chunk.
-    pub(super) fn for_rows(samples: &Samples<'_>) -> Self {
-        Self::new(samples, |_| 1)
+    /// For results that are handed on chunk by chunk, each of at most so many samples.
+    pub(super) fn for_rows(samples: &Samples<'_>, most: usize) -> Self {
+        Self::new(samples, most, |_| 1)
     }
 
-    fn new(samples: &Samples<'_>, chunks_per_run: impl Fn(usize) -> usize) -> Self {
+    fn new(samples: &Samples<'_>, most: usize, chunks_per_run: impl Fn(usize) -> usize) -> Self {
         let mut cuts = Self { chunks: Vec::new(), runs: Vec::new() };
         for (part, whole) in samples.parts().into_iter().enumerate() {
-            let (first, step) = (cuts.chunks.len(), chunk_len(samples.sample_len(), whole.len()));
+            let first = cuts.chunks.len();
+            let step = chunk_len(samples.sample_len(), whole.len()).min(most);
             let starts = whole.clone().step_by(step);
             cuts.chunks.extend(starts.map(|start| start..(start + step).min(whole.end)));
             let end = cuts.chunks.len();

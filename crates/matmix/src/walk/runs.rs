@@ -49,6 +49,11 @@ pub(crate) trait Job: Sync {
 
     /// The memory one sum takes, roughly.
     fn sum_bytes(&self) -> usize;
+
+    /// The most samples of a chunk whose sum is handed on: few, where each of them is much work.
+    fn most(&self) -> usize {
+        usize::MAX
+    }
 }
 
 /// The sum over all samples: those of runs one after the other, those of the parts along the one tree.
@@ -82,7 +87,7 @@ pub(crate) fn fold<J: Job>(
     job: &J,
     mut take: impl FnMut(J::Sum) + Send,
 ) -> Result<()> {
-    walk(&Cuts::for_rows(samples), samples, job, &mut |_, result| {
+    walk(&Cuts::for_rows(samples, job.most()), samples, job, &mut |_, result| {
         take(result);
         Ok(())
     })

@@ -2,6 +2,7 @@
 
 use super::super::steps::Extrapolation;
 use super::LATE;
+use crate::fit::options::DEGREES;
 use crate::linalg::{Matrix, svd_thin};
 use crate::model::{Component, Kind, Mixture, Parameter};
 
@@ -38,7 +39,7 @@ impl Extrapolation<Mixture> for MixtureSpace {
 
 /// Hands every parameter of every component to `each`: the component, what it is and its values.
 fn each_parameter(model: &Mixture, mut each: impl FnMut(usize, &Parameter, &[f64])) {
-    let parameters = Parameter::all(model.shape(), model.rank());
+    let parameters = Parameter::all(model.shape(), model.rank(), model.noise());
     for (k, component) in model.components().iter().enumerate() {
         for (parameter, values) in parameters.iter().zip(component.values()) {
             each(k, parameter, &values);
@@ -51,7 +52,7 @@ pub fn coordinates(model: &Mixture) -> Vec<f64> {
     let mut out: Vec<f64> = model.weights().iter().map(|w| w.max(f64::MIN_POSITIVE).ln()).collect();
     each_parameter(model, |_, parameter, values| match parameter.kind {
         Kind::Mean | Kind::Loading(_) => out.extend(values),
-        Kind::Noise => out.extend(values.iter().map(|x| x.ln())),
+        Kind::Noise | Kind::Degrees => out.extend(values.iter().map(|x| x.ln())),
     });
     out
 }
@@ -82,13 +83,14 @@ pub fn model_at(like: &Mixture, coordinates: &[f64], floor: f64) -> Option<Mixtu
     }
     let (logarithms, mut rest) = coordinates.split_at(like.n_components());
     let mut components = Vec::new();
-    for _ in like.components() {
-        let component = Component::assemble(like.shape(), like.rank(), |parameter| {
+    for old in like.components() {
+        let component = Component::assemble(like.shape(), like.rank(), like.noise(), |parameter| {
             let (taken, left) = rest.split_at(parameter.len());
             rest = left;
             Ok(match parameter.kind {
                 Kind::Mean | Kind::Loading(_) => taken.to_vec(),
                 Kind::Noise => taken.iter().map(|x| x.exp().max(floor)).collect(),
+                Kind::Degrees => taken.iter().map(|&x| degrees_at(x, old)).collect(),
             })
         });
         // Canonical to the last bit: loadings that are so up to 1e-10 would do for a stored model, but not beside noise
@@ -98,6 +100,14 @@ pub fn model_at(like: &Mixture, coordinates: &[f64], floor: f64) -> Option<Mixtu
     let largest = logarithms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let weights = logarithms.iter().map(|w| (w - largest).exp()).collect();
     Mixture::new(like.shape(), weights, components).ok()
+}
+
+/// ν from its logarithm. One that did not move, because it was given, keeps its bits.
+fn degrees_at(logarithm: f64, old: &Component) -> f64 {
+    match old.degrees_of_freedom() {
+        Some(degrees) if degrees.ln() == logarithm => degrees,
+        _ => logarithm.exp().clamp(*DEGREES.start(), *DEGREES.end()),
+    }
 }
 
 /// How much a change of each coordinate changes the density: the diagonal of the Fisher information, roughly.
@@ -114,6 +124,7 @@ pub fn metric(model: &Mixture) -> Vec<f64> {
                 precision * others.map(|(_, u)| u.inner(u)).product::<f64>()
             }
             Kind::Noise => 0.5 * component.mean().len() as f64 * weight,
+            Kind::Degrees => weight,
         };
         out.extend(std::iter::repeat_n(worth, values.len()));
     });
