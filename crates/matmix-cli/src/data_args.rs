@@ -279,6 +279,15 @@ pub(crate) fn view(file: &ModelFile, model: &Path, data: &DataSet) -> anyhow::Re
     })
 }
 
+/// Refuses a model of patches where whole samples come back: windows overlap.
+pub(crate) fn check_whole(file: &ModelFile) -> anyhow::Result<()> {
+    if file.input.as_ref().is_none_or(|input| input.patches.is_none()) {
+        return Ok(());
+    }
+    let message = "a model of patches rebuilds windows that overlap, not whole samples";
+    Err(hinted(message, "fit without --patches for a model of whole samples"))
+}
+
 /// The shape a model's samples had before a preset flattened them, if the model file tells.
 pub(crate) fn shape_of(file: &ModelFile) -> Vec<usize> {
     let shape = file.model.shape();

@@ -9,6 +9,7 @@ mod kind;
 mod numbers;
 mod output;
 mod paper;
+mod patch_args;
 mod progress;
 mod table;
 mod visible;

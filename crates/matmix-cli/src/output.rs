@@ -192,6 +192,35 @@ impl Target {
         self.write(|out| matmix::data::npy::write_to(out, axes, |put| put(elements)))
     }
 
+    /// Writes an array as it comes, chunk by chunk: it may be larger than memory.
+    pub(crate) fn write_chunks<T: matmix::data::Scalar>(
+        &self,
+        axes: &[usize],
+        mut make: impl FnMut(&mut (dyn FnMut(&[T]) + Send)) -> matmix::Result<()>,
+    ) -> anyhow::Result<()> {
+        let mut failed = None;
+        let written = self.write(|out| {
+            matmix::data::npy::write_to::<T>(out, axes, |put| {
+                let mut full = Ok(());
+                let done = make(&mut |x| {
+                    if full.is_ok() {
+                        full = put(x);
+                    }
+                });
+                done.map_err(|e| {
+                    let message = e.to_string();
+                    failed = Some(e);
+                    io::Error::other(message)
+                })?;
+                full
+            })
+        });
+        match failed {
+            Some(error) => Err(error.into()),
+            None => written,
+        }
+    }
+
     /// Says what was written, with more words about it.
     pub(crate) fn say_wrote(&self, quiet: bool, before: &str, after: &str) {
         match &self.path {

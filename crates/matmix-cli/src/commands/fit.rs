@@ -18,6 +18,7 @@ use crate::interrupt;
 use crate::kind::Kind;
 use crate::numbers::whole;
 use crate::output::{self, Overwrite, Target};
+use crate::patch_args::PatchArgs;
 use crate::progress::{FitLine, working};
 use crate::table::{Table, number, plural};
 
@@ -31,7 +32,8 @@ use crate::table::{Table, number, plural};
 Examples:
   matmix fit demo:mnist -k 10 -r 4x4 --scale 1/255 -o digits.mm
   matmix fit 'parts/*.npy' -k 10 -r 4x4 --memory 2GB -o model.mm
-  matmix fit faces/ -k 5 -r 8 --checkpoint fit.state --resume -o faces.mm")]
+  matmix fit faces/ -k 5 -r 8 --checkpoint fit.state --resume -o faces.mm
+  matmix fit faces/ --patches 6 --stride 2 -k 16 -o patches.mm")]
 pub(crate) struct Fit {
     /// The samples: a .npy, .npz, IDX or .mat file, a folder of images, demo:mnist, or several .npy files as one set
     /// ('parts/*.npy' in quotes, or a.npy,b.npy).
@@ -70,6 +72,8 @@ pub(crate) struct Fit {
     #[arg(long, value_name = "tcp://HOST:PORT", help_heading = "Fit")]
     dask: Option<String>,
     #[command(flatten)]
+    patches: PatchArgs,
+    #[command(flatten)]
     options: DataOptions,
 }
 
@@ -81,7 +85,9 @@ impl Fit {
             return self.run_on_cluster(address, &options, quiet);
         }
         let data = self.options.open(&self.data)?;
-        let samples = &data.samples;
+        let images = &data.samples;
+        let windows = self.patches.of(images, options.seed)?;
+        let samples = windows.as_ref().map_or(images, |(samples, _)| samples);
         let preset = self.model.unwrap_or_else(|| Preset::for_order(samples.order(), options.components));
         self.notes(preset, &options, quiet);
         let fit = if preset.is_mixture() {
@@ -97,10 +103,15 @@ impl Fit {
         let seconds = fit.history.seconds;
         // The same fit gives the same file: how long it took does not belong into it.
         let history = matmix::History { seconds: 0.0, ..fit.history.clone() };
+        let input = Input::of(images.shape(), images)?.with_images(&self.options.opened());
+        let input = match &windows {
+            Some((_, patches)) => input.with_patches(patches.clone()),
+            None => input,
+        };
         let file = ModelFile {
             model: fit.model.clone(),
             name: Some(preset.name().into()),
-            input: Some(Input::of(samples.shape(), samples)?.with_images(&self.options.opened())),
+            input: Some(input),
             options: self.describe(&options),
             history: Some(history),
         };
@@ -117,7 +128,8 @@ impl Fit {
     }
 
     fn run_on_cluster(&self, address: &str, options: &FitOptions, quiet: bool) -> anyhow::Result<()> {
-        if let Some(option) = self.options.other_than_scale() {
+        let patches = self.patches.is_given().then_some("--patches");
+        if let Some(option) = self.options.other_than_scale().or(patches) {
             let message = format!("{option} cannot be used together with --dask");
             return Err(hinted(
                 message,

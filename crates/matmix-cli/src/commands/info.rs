@@ -178,6 +178,13 @@ fn taken(input: &Input) -> String {
     if input.colour {
         text.push_str(", with their colours");
     }
+    if let Some(patches) = &input.patches {
+        let (size, stride) = (sides(&patches.size), sides(&patches.stride));
+        text.push_str(&format!(", in windows of {size}, {stride} apart"));
+        if patches.floor.is_some() {
+            text.push_str(", of like contrast");
+        }
+    }
     text
 }
 

@@ -6,7 +6,7 @@ use matmix::picture::{Grid, ValueRange};
 use matmix::{Model, ModelFile};
 
 use crate::commands::reconstruct::range;
-use crate::data_args::{DataOptions, is_model, load_model, shape_of, view};
+use crate::data_args::{DataOptions, check_whole, is_model, load_model, shape_of, view};
 use crate::error::hinted;
 use crate::kind::Kind;
 use crate::numbers::whole;
@@ -76,6 +76,7 @@ impl Montage {
             None => self.options.open(&self.what)?,
         };
         for (file, path) in files.iter().zip(&self.model) {
+            check_whole(file)?;
             view(file, path, &data)?;
         }
         let samples = data.samples;

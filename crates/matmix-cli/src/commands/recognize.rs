@@ -1,35 +1,56 @@
 //! `matmix recognize`: whose face is it?
 
+use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use matmix::data::{DataSet, files_of};
-use matmix::{Distance, ModelFile, Recognizer};
+use clap::ValueEnum;
+use matmix::data::{DataSet, Labels, files_of};
+use matmix::picture::{Grid, ValueRange};
+use matmix::{
+    Distance, FitOptions, ModelFile, Neighbour, PatchFisher, PatchFisherOptions, PatchRecognizer, Recognizer,
+};
 use serde_json::json;
 
-use crate::data_args::{self, Reading, load_model, range};
+use super::montage::spaced;
+use super::reconstruct;
+use crate::data_args::{self, Reading, Sides, load_model, range, shape};
 use crate::error::hinted;
 use crate::kind::Kind;
+use crate::numbers::{real, whole};
 use crate::output::{self, Overwrite, Target};
 use crate::progress::working;
 use crate::table::{Table, field, plural};
 
-/// Find for every probe the nearest sample of a gallery, in the space of the cores.
+/// The most labels that are listed, and the most confusions.
+const LISTED: usize = 40;
+
+/// The most mistakes that are drawn.
+const DRAWN: usize = 24;
+
+/// Find for every probe the nearest sample of a gallery.
+///
+/// By the cores of a model of whole samples; or, with --method patches, by Fisher vectors over the patches of images and a regression on the
+/// labels of the gallery, where the mixture over patches is fitted to the gallery if no model is given.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
+  matmix recognize --method patches --gallery known/ --probe new/ --mistakes wrong.png
   matmix recognize faces.mm --gallery known/ --probe new/ -o found.csv
   matmix recognize faces.mm --gallery a.npy --gallery-labels a.txt --probe b.npy --distance fisher")]
 pub(crate) struct Recognize {
-    /// The model file.
-    #[arg(value_name = "MODEL")]
-    model: PathBuf,
+    /// The model file; a model of patches for --method patches, which can do without.
+    #[arg(value_name = "MODEL", required_unless_present = "method")]
+    model: Option<PathBuf>,
     /// The samples whose labels are known.
     #[arg(long, value_name = "DATA")]
     gallery: String,
     /// The samples to recognise.
     #[arg(long, value_name = "DATA")]
     probe: String,
+    /// What samples are compared by; the cores if not given.
+    #[arg(long, value_enum)]
+    method: Option<Method>,
     /// paper: the sum over all components; weighted: by the responsibilities; fisher: a discriminant learned on the
     /// gallery.
     #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(["paper", "weighted", "fisher"]), default_value = "paper")]
@@ -49,13 +70,66 @@ pub(crate) struct Recognize {
     /// A CSV file for what was found for every probe; - is stdout.
     #[arg(long, short, value_name = "FOUND.csv")]
     output: Option<PathBuf>,
+    /// A picture of mistakes: probes above, what they were taken for below.
+    #[arg(long, value_name = "WRONG.png")]
+    mistakes: Option<PathBuf>,
     #[command(flatten)]
     overwrite: Overwrite,
     /// Print the accuracy as one JSON object.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    patches: PatchMethod,
+    #[command(flatten)]
     reading: Reading,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Method {
+    /// The cores of whole samples.
+    Cores,
+    /// The patches of images.
+    Patches,
+}
+
+/// The options of --method patches.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Method patches")]
+struct PatchMethod {
+    /// K: the number of components of the mixture over patches.
+    #[arg(long, short = 'k', value_parser = whole::<usize>, value_name = "K", default_value_t = 16)]
+    components: usize,
+    /// The size of the patches.
+    #[arg(long, value_parser = shape, value_name = "6|6x6", default_value = "6")]
+    patches: Sides,
+    /// How far one patch is from the next.
+    #[arg(long, value_parser = shape, value_name = "1", default_value = "1")]
+    stride: Sides,
+    /// The cells along each mode over which patches are summed up.
+    #[arg(long, value_parser = whole::<usize>, value_name = "N", default_value_t = 5)]
+    grid: usize,
+    /// How strongly the regression is held back, relative to the mean square of the features.
+    #[arg(long, value_parser = real, value_name = "SHARE", default_value = "0.1")]
+    ridge: f64,
+    /// The seed of everything random.
+    #[arg(long, value_parser = whole::<u64>, value_name = "SEED", default_value_t = 0)]
+    seed: u64,
+    /// Keep the mixture over patches in this model file.
+    #[arg(long, value_name = "MODEL")]
+    save: Option<PathBuf>,
+}
+
+impl PatchMethod {
+    fn options(&self) -> PatchFisherOptions {
+        let usual = PatchFisherOptions::default();
+        PatchFisherOptions {
+            size: self.patches.0.clone(),
+            stride: self.stride.0.clone(),
+            grid: self.grid,
+            fit: FitOptions { components: self.components, seed: self.seed, ..usual.fit },
+            ..usual
+        }
+    }
 }
 
 impl Recognize {
@@ -71,9 +145,16 @@ impl Recognize {
             let message = "-o - cannot be used together with --json";
             return Err(hinted(message, "one of them can be on stdout: -o FOUND.csv --json"));
         }
-        let file = load_model(&self.model)?;
-        let open = |spec: &str, labels: &Option<PathBuf>, take| {
-            self.reading.open_for(&file, spec, labels.as_deref(), take)
+        let named = |path: &Option<PathBuf>, kind| match path {
+            Some(path) => Target::new(path, kind, &inputs, &self.overwrite).map(Some),
+            None => Ok(None),
+        };
+        let (picture, kept) =
+            (named(&self.mistakes, Kind::Picture)?, named(&self.patches.save, Kind::Model)?);
+        let file = self.model.as_deref().map(load_model).transpose()?;
+        let open = |spec: &str, labels: &Option<PathBuf>, take| match &file {
+            Some(file) => self.reading.open_for(file, spec, labels.as_deref(), take),
+            None => self.reading.open(spec, labels.as_deref(), take),
         };
         let gallery = open(&self.gallery, &self.gallery_labels, self.gallery_take.as_ref())?;
         let probe = open(&self.probe, &self.probe_labels, self.probe_take.as_ref())?;
@@ -83,13 +164,20 @@ impl Recognize {
                 "give them with --gallery-labels FILE",
             )
         })?;
-        let (g, p) = (self.view(&file, &gallery)?, self.view(&file, &probe)?);
         let spinner =
             working(quiet, format!("comparing {}", plural(probe.samples.len(), "probe")), &probe.samples);
-        let distance: Distance = self.distance.parse()?;
-        let nearest = Recognizer::new(&file.model, &g, &known.index, distance)?.neighbours(&p, 1)?;
+        let nearest = match (self.method, &file, &self.model) {
+            (Some(Method::Patches), file, _) => {
+                self.by_patches(file.as_ref(), &gallery, &known, &probe, kept)?
+            }
+            (_, Some(file), Some(path)) => self.by_cores(file, path, &gallery, &known, &probe)?,
+            _ => {
+                let message = "--method cores needs a model file";
+                return Err(hinted(message, "`matmix fit DATA -k 10 -r 4x4 -o MODEL` makes one"));
+            }
+        };
         drop(spinner);
-        let found: Vec<&str> = nearest.iter().map(|n| known.names[n[0].class].as_str()).collect();
+        let found: Vec<&str> = nearest.iter().map(|n| known.names[n.class].as_str()).collect();
         let mut csv = String::from("probe,");
         let name =
             |data: &DataSet, i: usize| data.names.as_ref().map_or(String::new(), |n| field(&n[i]) + ",");
@@ -100,8 +188,8 @@ impl Recognize {
         csv.push_str(if gallery.names.is_some() { "neighbour_name,distance\n" } else { "distance\n" });
         for (i, n) in nearest.iter().enumerate() {
             let label = probe.labels.as_ref().map_or(String::new(), |l| field(l.name(i)) + ",");
-            let (own, other) = (name(&probe, i), name(&gallery, n[0].index));
-            let (found, at, distance) = (field(found[i]), n[0].index, n[0].distance);
+            let (own, other) = (name(&probe, i), name(&gallery, n.index));
+            let (found, at, distance) = (field(found[i]), n.index, n.distance);
             csv.push_str(&format!("{i},{own}{label}{found},{at},{other}{distance:.6}\n"));
         }
         let Some(labels) = &probe.labels else {
@@ -113,16 +201,24 @@ impl Recognize {
         }
         let right = |i: usize| labels.name(i) == found[i];
         let n = labels.len();
-        let hits = (0..n).filter(|&i| right(i)).count();
+        let wrong: Vec<usize> = (0..n).filter(|&i| !right(i)).collect();
+        if let Some(picture) = &picture {
+            draw(picture, &gallery, &probe, &nearest, &wrong, quiet)?;
+        }
+        let hits = n - wrong.len();
         let accuracy = hits as f64 / n as f64;
         if self.json {
-            return output::json(&json!({
+            let mut told = json!({
                 "accuracy": accuracy, "recognised": hits, "probes": n, "gallery": gallery.samples.len(),
-                "distance": self.distance,
-            }));
+            });
+            match self.method {
+                Some(Method::Patches) => told["method"] = "patches".into(),
+                _ => told["distance"] = self.distance.clone().into(),
+            }
+            return output::json(&told);
         }
         let mut text = format!("accuracy {accuracy:.4}: {hits} of {} recognised\n", plural(n, "probe"));
-        if labels.names.len() <= 40 {
+        if labels.names.len() <= LISTED {
             let mut table = Table::new(["label", "probes", "recognised"]);
             for (class, name) in labels.names.iter().enumerate() {
                 let of: Vec<usize> = (0..n).filter(|&i| labels.index[i] == class).collect();
@@ -131,6 +227,7 @@ impl Recognize {
             }
             text.push_str(&format!("\n{table}"));
         }
+        text.push_str(&confusions(labels, &found, &wrong));
         if self.output.is_some() && target.is_stdout() {
             output::say(quiet, text.trim_end());
             return Ok(());
@@ -138,13 +235,108 @@ impl Recognize {
         output::result(&text)
     }
 
-    /// The samples as the model sees them, if it sees each of them as one.
-    fn view(&self, file: &ModelFile, data: &DataSet) -> anyhow::Result<matmix::Samples<'static>> {
-        let view = data_args::view(file, &self.model, data)?;
-        if view.len() != data.samples.len() {
-            let message = "a model of rows has no core for a whole sample, so that none can be recognised";
-            return Err(hinted(message, "fit --model mixb2dppca or mixppca for recognition"));
-        }
-        Ok(view)
+    fn by_cores(
+        &self,
+        file: &ModelFile,
+        path: &Path,
+        gallery: &DataSet,
+        known: &Labels,
+        probe: &DataSet,
+    ) -> anyhow::Result<Vec<Neighbour>> {
+        let (g, p) = (view(file, path, gallery)?, view(file, path, probe)?);
+        let distance: Distance = self.distance.parse()?;
+        let found = Recognizer::new(&file.model, &g, &known.index, distance)?.neighbours(&p, 1)?;
+        Ok(found.into_iter().map(|nearest| nearest[0]).collect())
     }
+
+    fn by_patches(
+        &self,
+        file: Option<&ModelFile>,
+        gallery: &DataSet,
+        known: &Labels,
+        probe: &DataSet,
+        kept: Option<Target>,
+    ) -> anyhow::Result<Vec<Neighbour>> {
+        let fisher = match file {
+            Some(file) => PatchFisher::from_file(file, self.patches.grid).map_err(|error| {
+                let hint = "leave the model out to have one fitted to the gallery, or make one with `matmix fit --patches 6`";
+                hinted(error.to_string(), hint)
+            })?,
+            None => PatchFisher::fit(&gallery.samples, &self.patches.options())?,
+        };
+        if let Some(kept) = kept {
+            let mut file = fisher.to_file(&gallery.samples)?;
+            let opened = self.reading.options(None, None);
+            file.input = file.input.map(|input| input.with_images(&opened));
+            kept.write(|out| out.write_all(&file.to_bytes()))?;
+        }
+        let recognizer = PatchRecognizer::new(fisher, &gallery.samples, &known.index, self.patches.ridge)?;
+        let found = recognizer.neighbours(&probe.samples, 1)?;
+        Ok(found.into_iter().map(|nearest| nearest[0]).collect())
+    }
+}
+
+/// Who was taken for whom, the most frequent first.
+fn confusions(labels: &Labels, found: &[&str], wrong: &[usize]) -> String {
+    let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for &i in wrong {
+        *counts.entry((labels.name(i), found[i])).or_default() += 1;
+    }
+    if counts.is_empty() {
+        return String::new();
+    }
+    let mut pairs: Vec<_> = counts.into_iter().collect();
+    pairs.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let mut table = Table::new(["label", "taken for", "probes"]);
+    for ((label, found), count) in pairs.iter().take(LISTED) {
+        table.row([label.to_string(), found.to_string(), count.to_string()]);
+    }
+    let more = match pairs.len().saturating_sub(LISTED) {
+        0 => String::new(),
+        more => format!("and {} more\n", plural(more, "confusion")),
+    };
+    format!("\n{table}{more}")
+}
+
+/// Draws some of the probes that were not recognised above the neighbours they were taken for.
+fn draw(
+    target: &Target,
+    gallery: &DataSet,
+    probe: &DataSet,
+    nearest: &[Neighbour],
+    wrong: &[usize],
+    quiet: bool,
+) -> anyhow::Result<()> {
+    if wrong.is_empty() {
+        output::say(quiet, "every probe was recognised: there are no mistakes to draw");
+        return Ok(());
+    }
+    let some: Vec<usize> = spaced(wrong.len(), DRAWN).into_iter().map(|i| wrong[i]).collect();
+    let rows: Vec<Vec<Vec<f64>>> = vec![
+        some.iter().map(|&i| probe.samples.to_f64(i..i + 1)).collect::<matmix::Result<_>>()?,
+        some.iter()
+            .map(|&i| gallery.samples.to_f64(nearest[i].index..nearest[i].index + 1))
+            .collect::<matmix::Result<_>>()?,
+    ];
+    let chosen = probe.samples.clone().select(&some)?;
+    let ValueRange::Given(low, high) = reconstruct::range(&chosen)? else { return Ok(()) };
+    let grid = Grid { range: ValueRange::Given(low, high), ..Grid::default() };
+    let image = grid.draw_rows(probe.samples.shape(), &rows)?;
+    let png = image.to_png()?;
+    target.write(|out| out.write_all(&png))?;
+    let drawn = format!(" ({} of {})", some.len(), plural(wrong.len(), "mistake"));
+    target.say_wrote(quiet, "", &drawn);
+    Ok(())
+}
+
+/// The samples as the model sees them, if it sees each of them as one.
+fn view(file: &ModelFile, path: &Path, data: &DataSet) -> anyhow::Result<matmix::Samples<'static>> {
+    let view = data_args::view(file, path, data)?;
+    if view.len() != data.samples.len() {
+        let message =
+            "a model of rows or patches has no core for a whole sample, so that none can be recognised";
+        let hint = "fit --model mixb2dppca or mixppca for recognition; a model of patches goes with --method patches";
+        return Err(hinted(message, hint));
+    }
+    Ok(view)
 }

@@ -2,11 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use matmix::data::npy;
 use matmix::picture::{Grid, ValueRange, write_folder};
 use matmix::{Model, Reconstruction, Samples};
 
-use crate::data_args::{DataOptions, Seen};
+use crate::data_args::{DataOptions, Seen, check_whole};
 use crate::error::hinted;
 use crate::kind::Kind;
 use crate::output::{self, Overwrite, Target};
@@ -51,13 +50,16 @@ impl Reconstruct {
             self.overwrite.allows_folder(&self.output, &inputs)?;
         }
         let seen = Seen::new(&self.model, &self.data, &self.options)?;
+        check_whole(&seen.file)?;
         let spinner = working(
             quiet,
             format!("rebuilding {}", plural(seen.data.samples.len(), "sample")),
             &seen.data.samples,
         );
         if let Some(target) = &target {
-            self.write(&seen, target)?;
+            let mut axes = vec![seen.data.samples.len()];
+            axes.extend(seen.shape());
+            target.write_chunks(&axes, |put| self.each(&seen, &mut |x| put(&x)))?;
         } else {
             let mut rebuilt = Vec::new();
             self.each(&seen, &mut |x| rebuilt.extend(x))?;
@@ -79,33 +81,6 @@ impl Reconstruct {
             None => output::say(quiet, &format!("{said}wrote {}", self.output.display())),
         }
         Ok(())
-    }
-
-    /// Writes the array chunk by chunk: it may be larger than memory.
-    fn write(&self, seen: &Seen, target: &Target) -> anyhow::Result<()> {
-        let mut axes = vec![seen.data.samples.len()];
-        axes.extend(seen.shape());
-        let mut failed = None;
-        let written = target.write(|out| {
-            npy::write_to::<f64>(out, &axes, |put| {
-                let mut full = Ok(());
-                let done = self.each(seen, &mut |x| {
-                    if full.is_ok() {
-                        full = put(&x);
-                    }
-                });
-                done.map_err(|e| {
-                    let message = e.to_string();
-                    failed = Some(e);
-                    std::io::Error::other(message)
-                })?;
-                full
-            })
-        });
-        match failed {
-            Some(error) => Err(error.into()),
-            None => written,
-        }
     }
 
     fn each(&self, seen: &Seen, put: &mut (dyn FnMut(Vec<f64>) + Send)) -> matmix::Result<()> {

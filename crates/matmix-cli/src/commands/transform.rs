@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
-use matmix::Model;
+use matmix::{Model, PatchFisher};
 
 use crate::data_args::{DataOptions, Seen};
+use crate::error::hinted;
 use crate::kind::Kind;
+use crate::numbers::whole;
 use crate::output::{Overwrite, Target};
 use crate::progress::working;
 use crate::table::plural;
@@ -13,12 +15,14 @@ use crate::table::plural;
 /// Write the cores of samples: the small matrices a model reduces them to.
 ///
 /// The core of each sample's most probable component, N × r × c; with --all the cores of all components,
-/// N × K × r × c. `matmix assign` says which component that is.
+/// N × K × r × c. `matmix assign` says which component that is. A model of patches has a core for every window of a sample; with
+/// --fisher what it says about them is summed up to one vector per sample, in single precision.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   matmix transform digits.mm demo:mnist -o cores.npy
-  matmix transform digits.mm demo:mnist --all -o - > cores.npy")]
+  matmix transform digits.mm demo:mnist --all -o - > cores.npy
+  matmix transform patches.mm faces/ --fisher -o vectors.npy")]
 pub(crate) struct Transform {
     /// The model file.
     #[arg(value_name = "MODEL")]
@@ -32,8 +36,14 @@ pub(crate) struct Transform {
     #[command(flatten)]
     overwrite: Overwrite,
     /// Write the cores of all K components.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "fisher")]
     all: bool,
+    /// Write Fisher vectors over the patches: N × (cells · K · 2 · r · c).
+    #[arg(long)]
+    fisher: bool,
+    /// The cells along each mode over which patches are summed up.
+    #[arg(long, value_parser = whole::<usize>, value_name = "N", default_value_t = 5, requires = "fisher")]
+    grid: usize,
     #[command(flatten)]
     options: DataOptions,
 }
@@ -43,6 +53,9 @@ impl Transform {
         let inputs = self.options.inputs(&self.data);
         let target = Target::new(&self.output, Kind::Array, &inputs, &self.overwrite)?;
         let seen = Seen::new(&self.model, &self.data, &self.options)?;
+        if self.fisher {
+            return self.fisher(&seen, &target, quiet);
+        }
         let spinner = working(
             quiet,
             format!("projecting {}", plural(seen.data.samples.len(), "sample")),
@@ -59,6 +72,20 @@ impl Transform {
         }
         axes.extend(seen.file.model.rank());
         target.write_array(&axes, &cores)?;
+        drop(spinner);
+        target.say_wrote(quiet, "", &format!(" ({})", matmix::error::sides(&axes)));
+        Ok(())
+    }
+
+    fn fisher(&self, seen: &Seen, target: &Target, quiet: bool) -> anyhow::Result<()> {
+        let images = &seen.data.samples;
+        let fisher = PatchFisher::from_file(&seen.file, self.grid).map_err(|error| {
+            hinted(error.to_string(), "`matmix fit DATA --patches 6 -k 16 -o MODEL` makes a model of patches")
+        })?;
+        let axes = [images.len(), fisher.width(images.shape())?];
+        let spinner =
+            working(quiet, format!("looking at the patches of {}", plural(axes[0], "image")), images);
+        target.write_chunks::<f32>(&axes, |put| fisher.features_each(images, |some| put(&some)))?;
         drop(spinner);
         target.say_wrote(quiet, "", &format!(" ({})", matmix::error::sides(&axes)));
         Ok(())

@@ -11,7 +11,7 @@ use super::method::{ITERATIONS, Method};
 use super::published::{Published, Value, table as published};
 use super::split::{Split, split};
 use super::store::{Job, Row};
-use super::{Experiment, Setting, mean_std, rows};
+use super::{Experiment, Setting, mean_std, patches, rows};
 use crate::commands::montage::spaced;
 use crate::error::hinted;
 use crate::table::{Table, plural};
@@ -33,8 +33,19 @@ pub(super) fn run(setting: &Setting) -> anyhow::Result<String> {
         })
         .collect::<anyhow::Result<_>>()?;
     let published = published(setting.experiment);
-    let work = |job: &Job| measure(setting, labels, &splits[job.repeat], job);
-    let results = setting.store()?.run(&jobs(setting, &published), setting.quiet, work)?;
+    let work = |job: &Job| match job.method {
+        Method::Patches => patches::measure(setting, labels, &splits[job.repeat], job),
+        _ => measure(setting, labels, &splits[job.repeat], job),
+    };
+    let mut all = patches::jobs(setting);
+    if !setting.only_patches {
+        all.extend(jobs(setting, &published));
+    }
+    let results = setting.store()?.run(&all, setting.quiet, work)?;
+    let by_patches = patches::report(&published, &results);
+    if setting.only_patches {
+        return Ok(format!("# {}: recognition accuracy in percent\n\n{by_patches}", published.title));
+    }
     let table = table(&published, &results);
     setting.write("table.csv", &table.csv())?;
     let mut report = format!(
@@ -52,6 +63,7 @@ pub(super) fn run(setting: &Setting) -> anyhow::Result<String> {
         table.markdown(),
     );
     report.push_str(&summary(&published, &results));
+    report.push_str(&format!("\n{by_patches}"));
     if has_reconstruction(setting.experiment) {
         report.push_str(&reconstruction(setting, &results, &splits[0])?);
     }
@@ -126,7 +138,7 @@ fn ours(results: &[Row], method: Method, k: usize, r: usize, which: usize) -> Va
     mean_std(&of(results, method, k, r).map(|row| row.accuracy[which]).collect::<Vec<_>>())
 }
 
-fn percent((mean, std): Value) -> String {
+pub(super) fn percent((mean, std): Value) -> String {
     format!("{:.1} ± {:.1}", 100.0 * mean, 100.0 * std)
 }
 

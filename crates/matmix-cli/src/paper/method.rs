@@ -14,9 +14,12 @@ pub(super) enum Method {
     /// r factors.
     MixPpcaFew,
     MixB2d,
+    /// Not the paper's: Fisher vectors over patches.
+    Patches,
 }
 
 impl Method {
+    /// Those of the paper.
     pub(super) const ALL: [Method; 4] = [Method::Glram, Method::MixPpca, Method::MixPpcaFew, Method::MixB2d];
     pub(super) const MIXTURES: [Method; 3] = [Method::MixPpca, Method::MixPpcaFew, Method::MixB2d];
 
@@ -26,6 +29,7 @@ impl Method {
             Method::MixPpca => "mixPPCA (r·c)",
             Method::MixPpcaFew => "mixPPCA (r)",
             Method::MixB2d => "mixB2DPPCA",
+            Method::Patches => "patches",
         }
     }
 
@@ -36,18 +40,19 @@ impl Method {
             Method::MixPpca => "mixppca-rc",
             Method::MixPpcaFew => "mixppca-r",
             Method::MixB2d => "mixb2dppca",
+            Method::Patches => "patches",
         }
     }
 
     pub(super) fn from_key(key: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|m| m.key() == key)
+        Self::ALL.into_iter().chain([Method::Patches]).find(|m| m.key() == key)
     }
 
     pub(super) fn preset(self) -> Preset {
         match self {
             Method::Glram => Preset::Glram,
             Method::MixPpca | Method::MixPpcaFew => Preset::MixPpca,
-            Method::MixB2d => Preset::MixB2dPpca,
+            Method::MixB2d | Method::Patches => Preset::MixB2dPpca,
         }
     }
 

@@ -5,6 +5,7 @@ mod digits;
 mod faces;
 mod figure;
 mod method;
+mod patches;
 mod published;
 mod split;
 mod store;
@@ -50,6 +51,9 @@ pub(crate) struct Paper {
     /// Multiply every pixel; the paper does not say.
     #[arg(long, value_parser = scale, value_name = "FACTOR", default_value = "1/255")]
     scale: f64,
+    /// Only the recognition by patches, which is not the paper's.
+    #[arg(long)]
+    only_patches: bool,
     /// The seed of everything random.
     #[arg(long, value_parser = whole::<u64>, allow_negative_numbers = true, value_name = "SEED", default_value_t = 0)]
     seed: u64,
@@ -98,6 +102,7 @@ struct Setting {
     algorithm: Algorithm,
     repeats: usize,
     same_split: bool,
+    only_patches: bool,
     seed: u64,
     folder: PathBuf,
     quiet: bool,
@@ -107,6 +112,10 @@ impl Paper {
     pub(crate) fn run(self, quiet: bool) -> anyhow::Result<()> {
         if self.repeats == 0 {
             return Err(hinted("--repeats 0: nothing to do", "the paper repeats everything 10 times"));
+        }
+        if self.only_patches && self.experiment == Experiment::Digits {
+            let message = "the digits of the paper are rebuilt, not recognised";
+            return Err(hinted(message, "--only-patches goes with yale, ar and feret"));
         }
         let data = self.open()?;
         let folder = self.output.clone().unwrap_or_else(|| {
@@ -120,6 +129,7 @@ impl Paper {
             algorithm: self.algorithm,
             repeats: self.repeats,
             same_split: self.same_split,
+            only_patches: self.only_patches,
             seed: self.seed,
             folder,
             quiet,

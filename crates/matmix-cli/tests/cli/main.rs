@@ -8,6 +8,7 @@ mod files;
 #[path = "../../../matmix/tests/suite/made.rs"]
 mod made;
 mod misuse;
+mod patches;
 #[path = "../../../matmix/tests/suite/pictures.rs"]
 mod pictures;
 #[cfg(target_os = "linux")]

@@ -178,12 +178,7 @@ impl PatchSource<'_> {
     }
 
     /// Adds windows `range` to what is in the buffer. `image` puts one image into a buffer of its own.
-    fn cut(
-        &self,
-        range: Range<usize>,
-        buffer: &mut Buffer,
-        image: &mut ImageOf<'_>,
-    ) -> Result<()> {
+    fn cut(&self, range: Range<usize>, buffer: &mut Buffer, image: &mut ImageOf<'_>) -> Result<()> {
         let per_image = self.windows.count();
         let mut first = range.start;
         while first < range.end {
