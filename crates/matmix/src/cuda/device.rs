@@ -7,7 +7,7 @@ use cudarc::cublas::sys::cublasOperation_t::{CUBLAS_OP_N, CUBLAS_OP_T};
 use cudarc::cublas::{CudaBlas, Gemm, GemmConfig, StridedBatchedConfig};
 use cudarc::driver::{
     CudaContext, CudaEvent, CudaFunction, CudaSlice, CudaStream, CudaView, DevicePtr, DeviceRepr,
-    ValidAsZeroBits,
+    PinnedHostSlice, ValidAsZeroBits,
 };
 use cudarc::nvrtc::{CompileOptions, Ptx, compile_ptx_with_opts};
 use sha2::{Digest, Sha256};
@@ -18,6 +18,13 @@ use crate::data::atomic::write_file;
 use crate::error::{Error, Result};
 
 const SOURCE: &str = include_str!("kernels.cu");
+const TENSOR_CORES: &str = include_str!("tensor_cores.cu");
+
+/// The first devices that have TF32.
+const HAS_TF32: i32 = 8;
+
+/// Shared memory of a block of `contract`, so that a multiprocessor has room for two.
+const SHARED: usize = 112 << 10;
 
 /// Where compiled kernels are kept, if not in the user's cache folder.
 const CACHE: &str = "MATMIX_CACHE";
@@ -31,6 +38,9 @@ pub(super) trait Number: Real + DeviceRepr + ValidAsZeroBits {
     /// Its name in CUDA C++.
     const NAME: &'static str;
 
+    /// Whether tensor cores with TF32 serve it.
+    const ON_TENSOR_CORES: bool;
+
     fn kernels(device: &Device) -> &OnceLock<Kernels>;
 
     fn workspace(device: &Device) -> &Mutex<Workspace<Self>>;
@@ -41,6 +51,7 @@ pub(super) trait Number: Real + DeviceRepr + ValidAsZeroBits {
 
 impl Number for f32 {
     const NAME: &'static str = "float";
+    const ON_TENSOR_CORES: bool = true;
 
     fn kernels(device: &Device) -> &OnceLock<Kernels> {
         &device.single
@@ -57,6 +68,7 @@ impl Number for f32 {
 
 impl Number for f64 {
     const NAME: &'static str = "double";
+    const ON_TENSOR_CORES: bool = false;
 
     fn kernels(device: &Device) -> &OnceLock<Kernels> {
         &device.double
@@ -84,6 +96,18 @@ pub(super) struct Kernels {
     pub(super) gather: CudaFunction,
     pub(super) fold: CudaFunction,
     pub(super) weigh_cores: CudaFunction,
+    pub(super) gather_cores: CudaFunction,
+    pub(super) tensor_cores: Option<TensorCores>,
+}
+
+/// The kernels for tensor cores.
+#[derive(Debug)]
+pub(super) struct TensorCores {
+    pub(super) contract: CudaFunction,
+    pub(super) segment_sums: CudaFunction,
+    /// Shared memory that `contract` may use, and how many of its blocks fill the device.
+    pub(super) shared: usize,
+    pub(super) blocks: usize,
 }
 
 /// One GPU, ready.
@@ -140,6 +164,9 @@ impl Device {
         let context = CudaContext::new(ordinal).map_err(failed("opening it"))?;
         // SAFETY: everything runs on one stream, in the order it is written; nothing needs events to wait for anything.
         unsafe { context.disable_event_tracking() };
+        keep_freed_memory(&context);
+        // A pass waits twice for less than a millisecond: looking is quicker than being woken.
+        let _ = context.set_flags(cudarc::driver::sys::CUctx_flags::CU_CTX_SCHED_SPIN);
         let stream = context.new_stream().map_err(failed("a stream"))?;
         let blas = CudaBlas::new(stream.clone())
             .map_err(|error| Error::Device { problem: format!("cuBLAS could not be begun: {error:?}") })?;
@@ -162,9 +189,15 @@ impl Device {
             return Ok(kernels);
         }
         let (major, minor) = self.context.compute_capability().map_err(failed("its capability"))?;
-        let ptx = compiled(T::NAME, &format!("compute_{major}{minor}"))?;
+        let on_tensor_cores = T::ON_TENSOR_CORES && major >= HAS_TF32;
+        let source = if on_tensor_cores { format!("{SOURCE}\n{TENSOR_CORES}") } else { SOURCE.into() };
+        let ptx = compiled(&source, T::NAME, &format!("compute_{major}{minor}"))?;
         let module = self.context.load_module(ptx).map_err(failed("loading the kernels"))?;
         let function = |name: &str| module.load_function(name).map_err(failed(name.to_owned()));
+        let tensor_cores = match on_tensor_cores {
+            true => Some(self.tensor_cores(function("contract")?, function("segment_sums")?)?),
+            false => None,
+        };
         let kernels = Kernels {
             load: function("load")?,
             contract_front: function("contract_front")?,
@@ -176,8 +209,34 @@ impl Device {
             gather: function("gather")?,
             fold: function("fold")?,
             weigh_cores: function("weigh_cores")?,
+            gather_cores: function("gather_cores")?,
+            tensor_cores,
         };
         Ok(place.get_or_init(|| kernels))
+    }
+
+    fn tensor_cores(&self, contract: CudaFunction, segment_sums: CudaFunction) -> Result<TensorCores> {
+        use cudarc::driver::sys::{CUdevice_attribute as Of, CUfunction_attribute as OfFunction};
+        let number = |of| self.context.attribute(of).map_err(failed("its properties"));
+        let most = number(Of::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)? as usize;
+        let processors = number(Of::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as usize;
+        let shared = most.min(SHARED);
+        contract
+            .set_attribute(OfFunction::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared as i32)
+            .map_err(failed("shared memory"))?;
+        Ok(TensorCores { contract, segment_sums, shared, blocks: 4 * processors })
+    }
+
+    /// Memory of the host that the device copies to without a detour.
+    #[allow(unsafe_code)]
+    pub(super) fn pinned(&self, len: usize) -> Result<PinnedHostSlice<f64>> {
+        // SAFETY: numbers of any bits are numbers, and they are written before they are read.
+        unsafe { self.context.alloc_pinned_with_flags(len, 0) }.map_err(failed("host memory"))
+    }
+
+    /// Copies numbers to the host; they are there once the stream has come to this point.
+    pub(super) fn fetch(&self, from: &CudaView<'_, f64>, to: &mut [f64]) -> Result<()> {
+        self.stream.memcpy_dtoh(from, to).map_err(failed("fetching sums"))
     }
 
     /// A mark in the stream, to measure time between two of them.
@@ -281,21 +340,35 @@ impl Device {
     }
 }
 
+/// What is freed stays with this process, so that small arrays cost next to nothing. A driver that cannot do so is slower, no more.
+#[allow(unsafe_code)]
+fn keep_freed_memory(context: &CudaContext) {
+    use cudarc::driver::sys;
+    let (mut pool, mut all) = (std::ptr::null_mut(), u64::MAX);
+    // SAFETY: the pool is written before it is read, and the attribute is one number of 64 bits.
+    unsafe {
+        if sys::cuDeviceGetDefaultMemPool(&mut pool, context.cu_device()) == sys::CUresult::CUDA_SUCCESS {
+            let threshold = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+            let _ = sys::cuMemPoolSetAttribute(pool, threshold, (&raw mut all).cast());
+        }
+    }
+}
+
 fn multiplying(error: &dyn std::fmt::Debug) -> Error {
     Error::Device { problem: format!("the GPU failed (a matrix product): {error:?}") }
 }
 
 /// The kernels for one precision and architecture, from the cache where they are in it.
-fn compiled(real: &str, architecture: &str) -> Result<Ptx> {
+fn compiled(source: &str, real: &str, architecture: &str) -> Result<Ptx> {
     let options = vec![format!("-DREAL={real}"), format!("--gpu-architecture={architecture}")];
-    let key = Sha256::digest(format!("{SOURCE}\0{}", options.join("\0")));
+    let key = Sha256::digest(format!("{source}\0{}", options.join("\0")));
     let name: String = key.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
     let cached = cache_folder().map(|folder| folder.join(format!("{name}.ptx")));
     if let Some(text) = cached.as_ref().and_then(|path| std::fs::read_to_string(path).ok()) {
         return Ok(Ptx::from_src(text));
     }
     let options = CompileOptions { options, name: Some("matmix.cu".into()), ..CompileOptions::default() };
-    let ptx = compile_ptx_with_opts(SOURCE, options).map_err(|error| Error::Device {
+    let ptx = compile_ptx_with_opts(source, options).map_err(|error| Error::Device {
         problem: format!("NVRTC could not compile the kernels for {architecture}: {error:?}"),
     })?;
     // A cache that cannot be written costs a second next time, no more.
@@ -315,15 +388,18 @@ fn cache_folder() -> Option<PathBuf> {
 
 /// Launches a kernel: the device, the kernel, blocks, threads, and its arguments by reference.
 macro_rules! launch {
-    ($device:expr, $kernel:expr, $grid:expr, $threads:expr, $($argument:expr),+ $(,)?) => {{
+    ($device:expr, $kernel:expr, $grid:expr, $threads:expr, $($argument:expr),+ $(,)?) => {
+        $crate::cuda::device::launch!($device, $kernel, ($grid.0, $grid.1, 1), $threads; 0, $($argument),+)
+    };
+    ($device:expr, $kernel:expr, $grid:expr, $threads:expr; $shared:expr, $($argument:expr),+ $(,)?) => {{
         use cudarc::driver::PushKernelArg as _;
         let mut builder = $device.stream.launch_builder(&$kernel);
         $(builder.arg($argument);)+
-        let (x, y) = $grid;
+        let (x, y, z) = $grid;
         let config = cudarc::driver::LaunchConfig {
-            grid_dim: (x as u32, y as u32, 1),
+            grid_dim: (x as u32, y as u32, z as u32),
             block_dim: ($threads as u32, 1, 1),
-            shared_mem_bytes: 0,
+            shared_mem_bytes: $shared as u32,
         };
         // SAFETY: the arguments are those of the kernel in kernels.cu, with as much room as its sizes say.
         #[allow(unsafe_code)]

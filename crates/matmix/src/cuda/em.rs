@@ -11,7 +11,6 @@
 use std::sync::PoisonError;
 
 use cudarc::cublas::{CudaBlas, Gemm};
-use cudarc::driver::CudaView;
 
 use super::device::{Device, Number, failed, launch};
 use super::evaluate::{Evaluated, THREADS, evaluate};
@@ -94,18 +93,19 @@ where
     let zeros = summing.sums.of(device, ready.components * left * right)?;
     device.stream.memset_zeros(zeros).map_err(failed("clearing sums"))?;
     let begin = device.mark()?;
+    let mut end = device.mark()?;
+    let weights = held.samples.weights();
     let mut wrong = None;
     for first in (0..count).step_by(chunk) {
         let range = first..(first + chunk).min(count);
         held.with_chunk(device, which, range, &reference, loading, &mut |loaded| {
             let found = evaluate(device, &ready, &loaded, false, evaluation)?;
             let likelihoods = sum_up(device, &ready, &loaded, &found, bytes, summing, &mut sums)?;
+            end = device.mark()?;
+            wrong = wrong.or(likelihoods.iter().position(|x| !x.is_finite()).map(|n| first + n));
             for (n, &log_likelihood) in likelihoods.iter().enumerate() {
                 let number = which.number(first + n);
-                if !log_likelihood.is_finite() && wrong.is_none() {
-                    wrong = Some(first + n);
-                }
-                if held.samples.weight(number) > 0.0 {
+                if weights.is_none_or(|w| w[number] > 0.0) {
                     sums.note_likelihood(log_likelihood, number);
                 }
             }
@@ -115,18 +115,14 @@ where
             return Ok(Outcome::NotFinite(place));
         }
     }
-    let end = device.mark()?;
     sums.n_samples = count as u64;
     sums.evaluated = (count * ready.components) as u64;
-    let all = device
-        .stream
-        .clone_dtoh(
-            &summing
-                .sums
-                .of(device, ready.components * left * right)?
-                .slice(..ready.components * left * right),
-        )
-        .map_err(failed("fetching sums"))?;
+    let length = ready.components * left * right;
+    let Summing { sums: on_device, fetched, .. } = summing;
+    let all = fetched.of(device, length)?;
+    device.fetch(&on_device.of(device, length)?.slice(..length), all)?;
+    device.stream.synchronize().map_err(failed("fetching sums"))?;
+    let all = &*all;
     let took = begin.elapsed_ms(&end).map_err(failed("measuring"))?;
     *device.last_pass.lock().unwrap_or_else(PoisonError::into_inner) = f64::from(took);
     sums.components = parallel::map_if_large(ready.components, all.len(), |k| {
@@ -138,15 +134,15 @@ where
 }
 
 /// Adds what an evaluated chunk is worth; returns ln p of its samples.
-fn sum_up<T: Number>(
+fn sum_up<'a, T: Number>(
     device: &Device,
     ready: &Ready<T>,
     chunk: &Loaded<'_, T>,
     found: &Evaluated<'_, T>,
     bytes: usize,
-    rooms: &mut Summing<T>,
+    rooms: &'a mut Summing<T>,
     sums: &mut EmSums,
-) -> Result<Vec<f64>>
+) -> Result<&'a [f64]>
 where
     CudaBlas: Gemm<T>,
 {
@@ -155,8 +151,10 @@ where
     let blocks = count.div_ceil(BLOCK);
     let counts = rooms.counts.of(device, components * blocks)?;
     let block_sums = rooms.block_sums.of(device, (components + 1) * blocks * BLOCK_SUMS)?;
-    let totals = rooms.totals.of(device, components)?;
-    let all = rooms.all.of(device, (components + 1) * BLOCK_SUMS)?;
+    // The sums of components and of samples as a whole, then how many samples have a share in each component.
+    let sums_len = (components + 1) * BLOCK_SUMS;
+    let all = rooms.all.of(device, sums_len + components)?;
+    let (mut all_sums, mut totals) = all.split_at_mut(sums_len);
     let weights = device.address(chunk.weights.as_ref());
     let (n, k, b) = (count as i32, components as i32, blocks as i32);
     launch!(
@@ -199,21 +197,45 @@ where
         &b,
         &mut *counts,
         &mut *block_sums,
-        &mut *totals,
-        &mut *all,
+        &mut totals,
+        &mut all_sums,
     );
-    let fetched = |what: &CudaView<'_, f64>| device.stream.clone_dtoh(what).map_err(failed("fetching sums"));
-    let likelihoods = fetched(&found.log_likelihoods.slice(..count))?;
-    let numbers = fetched(&all.slice(..(components + 1) * BLOCK_SUMS))?;
-    let totals = device.stream.clone_dtoh(&totals.slice(..components)).map_err(failed("fetching counts"))?;
+    let numbers = rooms.numbers.of(device, sums_len + components)?;
+    device.fetch(&all.slice(..numbers.len()), numbers)?;
     device.stream.synchronize().map_err(failed("a pass"))?;
-    add_numbers(&numbers, sums);
+    let (numbers, totals) = numbers.split_at(sums_len);
+    add_numbers(numbers, sums);
 
     let segment = segment(count, components);
-    let shares = Shares::new(&totals, segment);
-    if shares.owners.is_empty() {
-        return Ok(likelihoods);
+    let shares = Shares::new(totals, segment);
+    if !shares.owners.is_empty() {
+        multiply(device, ready, chunk, found, (segment, bytes), &shares, rooms)?;
     }
+    let likelihoods = rooms.likelihoods.of(device, count)?;
+    device.fetch(&found.log_likelihoods.slice(..count), likelihoods)?;
+    device.stream.synchronize().map_err(failed("a pass"))?;
+    Ok(likelihoods)
+}
+
+/// Gathers the rows of all components and adds their products to the sums on the device.
+fn multiply<T: Number>(
+    device: &Device,
+    ready: &Ready<T>,
+    chunk: &Loaded<'_, T>,
+    found: &Evaluated<'_, T>,
+    (segment, bytes): (usize, usize),
+    shares: &Shares,
+    rooms: &mut Summing<T>,
+) -> Result<()>
+where
+    CudaBlas: Gemm<T>,
+{
+    let kernels = device.kernels::<T>()?;
+    let (count, components) = (chunk.count, ready.components);
+    let blocks = count.div_ceil(BLOCK);
+    let weights = device.address(chunk.weights.as_ref());
+    let (n, k, b) = (count as i32, components as i32, blocks as i32);
+    let counts = rooms.counts.of(device, components * blocks)?;
     let places = rooms.shares.of(device, shares.owners.len() * segment)?;
     device.stream.memset_zeros(places).map_err(failed("clearing places"))?;
     let starts: Vec<i64> = shares.begins.iter().map(|&s| s as i64 * segment as i64).collect();
@@ -233,9 +255,11 @@ where
         &mut *places,
     );
     let (left_width, right_width) = ready.widths();
-    let row_bytes = (left_width + right_width) * segment + left_width * right_width;
+    // Tensor cores fetch x − M themselves: what is gathered is cores and their factors.
+    let gathered = if kernels.tensor_cores.is_some() { right_width } else { left_width };
+    let row_bytes = (gathered + right_width) * segment + left_width * right_width;
     let batch = (bytes / (row_bytes * size_of::<T>())).clamp(1, shares.owners.len());
-    let left = rooms.left.of(device, batch * segment * left_width)?;
+    let left = rooms.left.of(device, batch * segment * gathered)?;
     let right = rooms.right.of(device, batch * segment * right_width)?;
     let products = rooms.products.of(device, batch * left_width * right_width)?;
     let to = rooms.sums.of(device, components * left_width * right_width)?;
@@ -246,34 +270,80 @@ where
         let (from, rows_i, segment_i) = (first as i32, rows as i32, segment as i32);
         let (rho, p, stride) = (ready.core as i32, ready.size as i32, (components * ready.core) as i32);
         let (wide, narrow) = (left_width as i32, right_width as i32);
-        launch!(
-            device,
-            kernels.gather,
-            ((rows * 32).div_ceil(THREADS), 1),
-            THREADS,
-            &*places,
-            &owners,
-            &from,
-            &rows_i,
-            &segment_i,
-            &k,
-            &rho,
-            &p,
-            &chunk.x,
-            &ready.offsets,
-            found.y,
-            &stride,
-            &ready.precision,
-            found.gammas,
-            found.deltas,
-            &weights,
-            &ready.constants,
-            &wide,
-            &narrow,
-            &mut *left,
-            &mut *right,
-        );
-        device.segment_products(segments, (segment, left_width, right_width), left, right, products)?;
+        if let Some(tensor_cores) = &kernels.tensor_cores {
+            launch!(
+                device,
+                kernels.gather_cores,
+                ((rows * 32).div_ceil(THREADS), 1),
+                THREADS,
+                &*places,
+                &owners,
+                &from,
+                &rows_i,
+                &segment_i,
+                &k,
+                &rho,
+                found.y,
+                &stride,
+                &ready.precision,
+                found.gammas,
+                found.deltas,
+                &weights,
+                &ready.constants,
+                &narrow,
+                &mut *left,
+                &mut *right,
+            );
+            launch!(
+                device,
+                tensor_cores.segment_sums,
+                (left_width.div_ceil(128), segments, ready.core.div_ceil(64)),
+                THREADS;
+                0,
+                &*places,
+                &owners,
+                &from,
+                &segment_i,
+                &rho,
+                &p,
+                &chunk.x,
+                &ready.offsets,
+                &*left,
+                &*right,
+                &wide,
+                &narrow,
+                &mut *products,
+            );
+        } else {
+            launch!(
+                device,
+                kernels.gather,
+                ((rows * 32).div_ceil(THREADS), 1),
+                THREADS,
+                &*places,
+                &owners,
+                &from,
+                &rows_i,
+                &segment_i,
+                &k,
+                &rho,
+                &p,
+                &chunk.x,
+                &ready.offsets,
+                found.y,
+                &stride,
+                &ready.precision,
+                found.gammas,
+                found.deltas,
+                &weights,
+                &ready.constants,
+                &wide,
+                &narrow,
+                &mut *left,
+                &mut *right,
+            );
+            device.segment_products(segments, (segment, left_width, right_width), left, right, products)?;
+        }
         let begins = device.upload(&shares.begins_within(first, segments))?;
         let length = left_width * right_width;
         let length_i = length as i32;
@@ -288,7 +358,7 @@ where
             &mut *to,
         );
     }
-    Ok(likelihoods)
+    Ok(())
 }
 
 /// Rows of a segment: about half a component's share, so that few are empty.
@@ -305,7 +375,7 @@ struct Shares {
 }
 
 impl Shares {
-    fn new(totals: &[i32], segment: usize) -> Self {
+    fn new(totals: &[f64], segment: usize) -> Self {
         let (mut owners, mut begins) = (Vec::new(), vec![0]);
         for (k, &total) in totals.iter().enumerate() {
             owners.extend(std::iter::repeat_n(k as i32, (total as usize).div_ceil(segment)));
@@ -402,7 +472,7 @@ mod tests {
     /// Every row of a component is in a segment of its own; batches cut anywhere.
     #[test]
     fn segments_belong_to_components_in_order() {
-        let shares = Shares::new(&[70, 0, 32, 1], 32);
+        let shares = Shares::new(&[70.0, 0.0, 32.0, 1.0], 32);
         assert_eq!(shares.owners, [0, 0, 0, 2, 3]);
         assert_eq!(shares.begins, [0, 3, 3, 4, 5]);
         assert_eq!(shares.begins_within(2, 2), [0, 1, 1, 2, 2]);

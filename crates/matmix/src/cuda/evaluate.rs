@@ -44,16 +44,42 @@ where
     let count = chunk.count;
     let columns = components * split.back_rank;
     let y = rooms.y.of(device, count * components * core)?;
+    let (sides, back) = (split.front_side as i32, split.back_rank as i32);
+    let (ranks, padded) = (split.front_rank as i32, split.padded_rank() as i32);
+    let (n, k, rho, p) = (count as i32, components as i32, core as i32, size as i32);
+    let fused = kernels.tensor_cores.as_ref().zip(ready.tiles);
     let product = (count * split.front_side, columns, split.back_side);
-    if split.is_dense() {
+    if let Some((kernel, tiles)) = fused {
+        let blocks = count.div_ceil(tiles.samples).min(kernel.blocks);
+        let (back_sides, per_tile, together) =
+            (split.back_side as i32, tiles.components as i32, tiles.samples as i32);
+        launch!(
+            device,
+            kernel.contract,
+            (blocks, components.div_ceil(tiles.components), 1),
+            THREADS;
+            tiles.shared,
+            &chunk.x,
+            &ready.back,
+            &ready.front,
+            &ready.starts,
+            &n,
+            &sides,
+            &back_sides,
+            &k,
+            &per_tile,
+            &ranks,
+            &padded,
+            &back,
+            &together,
+            &mut *y,
+        );
+    } else if split.is_dense() {
         device.product(product, &chunk.x, (&ready.back, false), 0.0, y)?;
     } else {
         let z = rooms.z.of(device, count * split.front_side * columns)?;
         device.product(product, &chunk.x, (&ready.back, false), 0.0, z)?;
-        let padded = split.padded_rank();
-        let threads = count * columns * (padded / 8);
-        let (n, sides, k) = (count as i32, split.front_side as i32, components as i32);
-        let (ranks, padded, back) = (split.front_rank as i32, padded as i32, split.back_rank as i32);
+        let threads = count * columns * (split.padded_rank() / 8);
         launch!(
             device,
             kernels.contract_front,
@@ -81,7 +107,9 @@ where
     let entropies = rooms.entropies.of(device, count)?;
     let errors = rooms.errors.of(device, count)?;
     let bests = rooms.bests.of(device, count)?;
-    let (n, k, rho, p) = (count as i32, components as i32, core as i32, size as i32);
+    let width = core.next_power_of_two().clamp(4, 32) as i32;
+    // Tensor cores have taken the means off already.
+    let starts = if fused.is_some() { 0 } else { device.address(Some(&ready.starts.as_view())) };
     let stride = (components * core) as i32;
     let cutoff = if all { f64::NEG_INFINITY } else { -HOPELESS };
     launch!(
@@ -93,6 +121,7 @@ where
         &k,
         &rho,
         &p,
+        &width,
         &mut *y,
         &stride,
         &*inner,
@@ -100,7 +129,7 @@ where
         &chunk.norms,
         &chunk.x,
         &ready.offsets,
-        &ready.starts,
+        &starts,
         &ready.precision,
         &ready.explained,
         &ready.constants,

@@ -72,12 +72,22 @@ extern "C" __global__ void contract_front(const real* z, const real* loadings, i
         if (group * 8 + i < ranks) to[(group * 8 + i) * back] = sums[i];
 }
 
-// Densities and responsibilities. One warp per sample. `y` comes without, and leaves with, the mean taken off.
-extern "C" __global__ void densities(int count, int components, int core, int size, real* y, int y_stride, const real* inner,
-                                     int inner_stride, const double* norms, const real* x, const real* offsets, const real* starts,
-                                     const double* precision, const double* explained, const Constants* constants, double cutoff,
-                                     double* distances, double* deltas, double* logs, double* gammas, double* log_likelihoods,
-                                     double* entropies, double* errors, int* bests) {
+// The sum over the lanes of a part of a warp, as many as `width`, a power of two.
+__device__ __forceinline__ double part_sum(double x, int width) {
+    for (int step = width / 2; step > 0; step /= 2) x += __shfl_xor_sync(ALL_LANES, x, step);
+    return x;
+}
+
+// Densities and responsibilities. One warp per sample, a part of it per component where cores are small. With `starts`, `y` comes without, and
+// leaves with, the mean taken off.
+extern "C" __global__ void densities(int count, int components, int core, int size, int width, real* __restrict__ y, int y_stride,
+                                     const real* __restrict__ inner, int inner_stride, const double* __restrict__ norms,
+                                     const real* __restrict__ x, const real* __restrict__ offsets, const real* __restrict__ starts,
+                                     const double* __restrict__ precision, const double* __restrict__ explained,
+                                     const Constants* __restrict__ constants, double cutoff, double* __restrict__ distances,
+                                     double* __restrict__ deltas, double* __restrict__ logs, double* __restrict__ gammas,
+                                     double* __restrict__ log_likelihoods, double* __restrict__ entropies, double* __restrict__ errors,
+                                     int* __restrict__ bests) {
     long long n = ((long long)blockIdx.x * blockDim.x + threadIdx.x) / WARP;
     int lane = threadIdx.x % WARP;
     if (n >= count) return;
@@ -85,26 +95,46 @@ extern "C" __global__ void densities(int count, int components, int core, int si
     double *log_density = logs + n * components, *gamma = gammas + n * components;
     real* own = y + n * y_stride;
     double norm = norms[n];
-    for (int k = 0; k < components; ++k) {
+    int part = lane / width, within = lane % width, parts = WARP / width;
+    // What the next component needs is fetched while this one is worked on.
+    bool has_core = within < core;
+    real next_value = part < components && has_core ? own[part * core + within] : (real)0;
+    real next_inner = part < components ? inner[n * inner_stride + part] : (real)0;
+    for (int first = 0; first < components; first += parts) {
+        int k = first + part, next = k + parts;
+        bool there = k < components;
+        real fetched = next_value, product = next_inner;
+        if (next < components) {
+            if (has_core) next_value = own[next * core + within];
+            next_inner = inner[n * inner_stride + next];
+        }
         double taken = 0;
-        for (int j = lane; j < core; j += WARP) {
+        for (int j = within; there && j < core; j += width) {
             int at = k * core + j;
-            real value = own[at] - starts[at];
-            own[at] = value;
+            real value = j == within ? fetched : own[at];
+            if (starts) {
+                value -= starts[at];
+                own[at] = value;
+            }
             taken += (double)value * (double)value * precision[at];
         }
-        taken = warp_sum(taken);
-        double squares = norm + constants[k].mean_norm;
-        double from_mean = squares - 2.0 * (double)inner[n * inner_stride + k];
-        if (from_mean < CANCELLED * squares) {
-            from_mean = 0;
-            for (int i = lane; i < size; i += WARP) {
-                double difference = (double)x[n * size + i] - (double)offsets[(long long)k * size + i];
-                from_mean += difference * difference;
-            }
-            from_mean = warp_sum(from_mean);
+        taken = part_sum(taken, width);
+        double squares = 0, from_mean = 0;
+        if (there) {
+            squares = norm + constants[k].mean_norm;
+            from_mean = squares - 2.0 * (double)product;
         }
-        if (lane == 0) {
+        bool cancelled = there && from_mean < CANCELLED * squares;
+        if (__any_sync(ALL_LANES, cancelled)) {
+            double directly = 0;
+            for (int i = within; cancelled && i < size; i += width) {
+                double difference = (double)x[n * size + i] - (double)offsets[(long long)k * size + i];
+                directly += difference * difference;
+            }
+            directly = part_sum(directly, width);
+            if (cancelled) from_mean = directly;
+        }
+        if (there && within == 0) {
             double left = from_mean - taken;
             left = left < 0 ? 0 : left;
             left *= constants[k].noise_precision;
@@ -235,7 +265,7 @@ extern "C" __global__ void count_samples(int count, const double* weights, const
 
 // Where the samples of each block begin among those of a component, and the sums over all blocks. One block per component, and one
 // more for what belongs to samples as a whole (which has no counts).
-extern "C" __global__ void scan_shares(int components, int blocks, int* counts, double* sums, int* totals, double* all) {
+extern "C" __global__ void scan_shares(int components, int blocks, int* counts, double* sums, double* totals, double* all) {
     __shared__ int places[BLOCK];
     __shared__ double shared[COMPONENT_SUMS][BLOCK];
     int k = blockIdx.x, base = 0;
@@ -309,6 +339,23 @@ extern "C" __global__ void gather(const int* shares, const int* owners, int firs
     }
     for (int i = size + core + lane; i < left_width; i += WARP) to_left[i] = i == size + core;
     for (int i = core + lane; i < right_width; i += WARP) to_right[i] = i == core ? (real)a : (real)0;
+}
+
+// The factors of rows alone, [a q, a], and beside them [q, 1]: where x − M is fetched by whoever multiplies. One warp per row.
+extern "C" __global__ void gather_cores(const int* shares, const int* owners, int first, int rows, int segment, int components, int core,
+                                        const real* y, int y_stride, const double* precision, const double* gammas, const double* deltas,
+                                        const double* weights, const Constants* constants, int width, real* cores, real* factors) {
+    int row = (blockIdx.x * blockDim.x + threadIdx.x) / WARP, lane = threadIdx.x % WARP;
+    if (row >= rows) return;
+    int n = shares[(long long)first * segment + row] - 1, k = owners[first + row / segment];
+    real *to_cores = cores + (long long)row * width, *to_factors = factors + (long long)row * width;
+    double weight = n < 0 ? 0.0 : weights ? weights[n] : 1.0;
+    double a = n < 0 ? 0.0 : gammas[(long long)n * components + k] * weight * tail_weight(constants[k], deltas[(long long)n * components + k]);
+    for (int j = lane; j < width; j += WARP) {
+        real q = n < 0 || j > core ? (real)0 : j == core ? (real)1 : y[(long long)n * y_stride + k * core + j] * (real)precision[k * core + j];
+        to_cores[j] = q;
+        to_factors[j] = n < 0 ? (real)0 : (real)a * q;
+    }
 }
 
 // Adds the products of a batch of segments to the sums of their components, in order and in double.

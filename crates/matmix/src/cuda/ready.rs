@@ -14,6 +14,11 @@ const OPERATIONS_PER_BYTE: f64 = 12.0;
 /// Operations of the kernel that contracts what a matrix product has left take longer than those of the product.
 const FRONT_FACTOR: f64 = 3.0;
 
+/// Columns of a tile of all loadings at the back, at most; tiles of the product a warp has at a time; warps of a block.
+const TILE_COLUMNS: usize = 128;
+const ABREAST: usize = 5;
+const WARPS: usize = 8;
+
 /// Ranks in front are padded to whole groups of this many: one thread's share.
 const GROUP: usize = 8;
 
@@ -37,17 +42,19 @@ impl Split {
         }
     }
 
-    /// Whatever takes the least time for so many components, and how many modes are in front.
-    fn best(shape: &[usize], rank: &[usize], components: usize, bytes: usize) -> (usize, Self) {
+    /// Whatever takes the least time for so many components, and how many modes are in front. `fused`: what is between never leaves a
+    /// multiprocessor.
+    fn best(shape: &[usize], rank: &[usize], components: usize, bytes: usize, fused: bool) -> (usize, Self) {
         let time = |modes: &usize| {
             let Split { front_side, back_side, front_rank, back_rank } = Self::after(*modes, shape, rank);
             let first = 2.0 * (front_side * back_side * back_rank) as f64;
             let second = 2.0 * FRONT_FACTOR * (front_side * front_rank * back_rank) as f64;
             // Written and read again.
             let between = (2 * bytes * front_side * back_rank) as f64 * OPERATIONS_PER_BYTE;
+            let between = if fused { 0.0 } else { between };
             components as f64 * (first + between + if *modes > 0 { second } else { 0.0 })
         };
-        let modes = (0..shape.len()).min_by(|a, b| time(a).total_cmp(&time(b))).unwrap_or(0);
+        let modes = (usize::from(fused)..shape.len()).min_by(|a, b| time(a).total_cmp(&time(b))).unwrap_or(0);
         (modes, Self::after(modes, shape, rank))
     }
 
@@ -61,12 +68,49 @@ impl Split {
     }
 }
 
+/// The tiles that tensor cores contract samples in: as in tensor_cores.cu.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Tiles {
+    /// Components whose loadings are held in shared memory, and samples that are worked on together.
+    pub(super) components: usize,
+    pub(super) samples: usize,
+    /// Bytes of shared memory.
+    pub(super) shared: usize,
+}
+
+impl Tiles {
+    /// Tiles that keep all warps of a block busy and fit shared memory, if there are any.
+    fn new(split: &Split, components: usize, shared: usize) -> Option<Self> {
+        let (rows, deep) = (split.front_side.next_multiple_of(16), split.back_side.next_multiple_of(8));
+        let most = (TILE_COLUMNS / split.back_rank).clamp(1, components);
+        let tiles = |k: usize, samples: usize| {
+            let wide = (k * split.back_rank).next_multiple_of(8);
+            let stride = if wide % 16 == 8 { wide } else { wide + 8 };
+            let front = k * split.front_side * split.front_rank.next_multiple_of(4);
+            let numbers = 2 * deep * stride + samples * rows * (deep + 4 + stride) + front;
+            Tiles { components: k, samples, shared: numbers * size_of::<f32>() }
+        };
+        // Evenly: the last tile is as full as the others.
+        let groups = components.div_ceil(most);
+        let k = components.div_ceil(groups);
+        let tasks = rows / 16 * (k * split.back_rank).div_ceil(8 * ABREAST);
+        let wanted = WARPS.div_ceil(tasks);
+        (1..=wanted)
+            .rev()
+            .map(|samples| tiles(k, samples))
+            .find(|t| t.shared <= shared)
+            .or_else(|| (1..k).rev().map(|k| tiles(k, 1)).find(|t| t.shared <= shared))
+    }
+}
+
 /// A model on a device, around a reference that samples are held around, too.
 pub(super) struct Ready<T> {
     pub(super) components: usize,
     pub(super) core: usize,
     pub(super) size: usize,
     pub(super) split: Split,
+    /// How tensor cores contract, if they do.
+    pub(super) tiles: Option<Tiles>,
     /// (sides at the back) × (component, rank at the back).
     pub(super) back: CudaSlice<T>,
     /// component × side in front × padded rank.
@@ -100,8 +144,14 @@ impl<T: Number> Ready<T> {
         let (shape, rank, k) = (model.shape(), model.rank(), model.n_components());
         let (modes, split) = match dense {
             true => (0, Split::after(0, shape, rank)),
-            false => Split::best(shape, rank, k, size_of::<T>()),
+            false => Split::best(shape, rank, k, size_of::<T>(), false),
         };
+        let tensor_cores = device.kernels::<T>()?.tensor_cores.as_ref().filter(|_| !dense && shape.len() > 1);
+        let fused = tensor_cores.and_then(|cores| {
+            let (modes, split) = Split::best(shape, rank, k, size_of::<T>(), true);
+            Tiles::new(&split, k, cores.shared).map(|tiles| (modes, split, tiles))
+        });
+        let (modes, split, tiles) = fused.map_or((modes, split, None), |(m, s, tiles)| (m, s, Some(tiles)));
         let operations = k * model.sample_len() * model.core_len();
         let made: Vec<Made<T>> = parallel::map_if_large(k, operations, |k| {
             let (component, weight) = (&model.components()[k], model.weights()[k]);
@@ -144,6 +194,7 @@ impl<T: Number> Ready<T> {
             core: model.core_len(),
             size: model.sample_len(),
             split,
+            tiles,
             back: device.upload(&back)?,
             front: device.upload(&front)?,
             offsets: device.upload(&rounded(&|m| m.offset.clone()))?,
@@ -197,8 +248,20 @@ mod tests {
     /// Small cores of large images are worth two steps; vectors have one.
     #[test]
     fn the_split_follows_the_sizes() {
-        assert_eq!(Split::best(&[64, 64], &[8, 8], 10, 4).0, 1);
-        assert_eq!(Split::best(&[784], &[16], 10, 4).0, 0);
-        assert_eq!(Split::best(&[4, 4], &[3, 3], 1, 4).0, 0);
+        assert_eq!(Split::best(&[64, 64], &[8, 8], 10, 4, false).0, 1);
+        assert_eq!(Split::best(&[784], &[16], 10, 4, false).0, 0);
+        assert_eq!(Split::best(&[4, 4], &[3, 3], 1, 4, false).0, 0);
+        assert_eq!(Split::best(&[4, 4], &[3, 3], 1, 4, true).0, 1);
+    }
+
+    /// Tiles are as full as they can be, and there are none for what does not fit.
+    #[test]
+    fn tiles_fit_shared_memory() {
+        let split = Split::after(1, &[64, 64], &[8, 8]);
+        let tiles = Tiles::new(&split, 10, 100 << 10).unwrap();
+        assert_eq!((tiles.components, tiles.samples), (10, 1));
+        let small = Tiles::new(&Split::after(1, &[28, 28], &[4, 4]), 10, 100 << 10).unwrap();
+        assert_eq!((small.components, small.samples), (10, 4));
+        assert_eq!(Tiles::new(&Split::after(1, &[500, 500], &[8, 8]), 10, 100 << 10), None);
     }
 }

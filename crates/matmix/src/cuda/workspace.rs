@@ -1,8 +1,8 @@
 //! Memory of a device that a pass works in, kept from pass to pass.
 
-use cudarc::driver::{CudaSlice, DeviceRepr};
+use cudarc::driver::{CudaSlice, DeviceRepr, PinnedHostSlice};
 
-use super::device::Device;
+use super::device::{Device, failed};
 use crate::error::Result;
 
 /// Room for a number of values: what is there already, if it is enough.
@@ -23,6 +23,23 @@ impl<T: DeviceRepr> Room<T> {
         }
         match &mut self.0 {
             Some(there) => Ok(there),
+            None => unreachable!("it was made above"),
+        }
+    }
+}
+
+/// Memory of the host that a device copies to without a detour.
+#[derive(Default)]
+pub(super) struct Pinned(Option<PinnedHostSlice<f64>>);
+
+impl Pinned {
+    pub(super) fn of(&mut self, device: &Device, len: usize) -> Result<&mut [f64]> {
+        if self.0.as_ref().is_none_or(|there| there.len() < len) {
+            self.0 = None;
+            self.0 = Some(device.pinned(len)?);
+        }
+        match &mut self.0 {
+            Some(there) => Ok(&mut there.as_mut_slice().map_err(failed("host memory"))?[..len]),
             None => unreachable!("it was made above"),
         }
     }
@@ -70,7 +87,6 @@ pub(super) struct Evaluation<T> {
 pub(super) struct Summing<T> {
     pub(super) counts: Room<i32>,
     pub(super) block_sums: Room<f64>,
-    pub(super) totals: Room<i32>,
     pub(super) all: Room<f64>,
     pub(super) shares: Room<i32>,
     /// Gathered rows, their factors and their products; rebuilt samples and what they are made of.
@@ -78,4 +94,8 @@ pub(super) struct Summing<T> {
     pub(super) right: Room<T>,
     pub(super) products: Room<T>,
     pub(super) sums: Room<f64>,
+    /// Where numbers, likelihoods and sums are fetched to.
+    pub(super) numbers: Pinned,
+    pub(super) likelihoods: Pinned,
+    pub(super) fetched: Pinned,
 }
