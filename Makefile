@@ -2,7 +2,7 @@
 # make test   sets everything up and runs every test: Rust, Python, and the browser where one is installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo python check test test-rust test-python test-browser fuzz soak lint bench bench-kernels bench-quick clean
+.PHONY: help demo python check test test-rust test-python test-browser fuzz soak lint bench bench-cuda bench-kernels bench-quick test-cuda clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -54,6 +54,13 @@ bench-quick: ## the same on small sizes, into out/bench-quick, to see that every
 
 bench-kernels: ## one pass after the other, by criterion
 	cargo bench -p matmix
+
+bench-cuda: ## the GPU against the processor, and PyTorch beside it (needs a GPU and a Python with torch)
+	cargo bench -p matmix --features cuda --bench cuda
+	python3 benchmarks/cuda_torch.py
+
+test-cuda: ## the tests of the GPU; without one they fail instead of being left out
+	MATMIX_NEED_GPU=1 cargo test --release -p matmix --features cuda --test cuda -- --test-threads=1
 
 clean: ## remove what was built
 	cargo clean

@@ -61,6 +61,7 @@ class MixtureFitting(ModelEstimator):
     verbose: int
     n_threads: int | None
     precision: str
+    device: str
     noise_floor: float
     callback: Any
     checkpoint: Any
@@ -87,6 +88,7 @@ class MixtureFitting(ModelEstimator):
         "warm_start": ["boolean"],
         "verbose": ["verbose"],
         "precision": one_of("precision"),
+        "device": one_of("device"),
         "noise_floor": [Interval(Real, 0, 1, closed="neither")],
         "callback": [callable, None],
         "checkpoint": [str, os.PathLike, None],
@@ -125,6 +127,7 @@ class MixtureFitting(ModelEstimator):
                 scale=samples.scale,
                 options=json.dumps(options, default=plain),
                 start=start,
+                device=self.device,
                 callback=line.before(self.callback),
             )
         self.n_batches_ = 1

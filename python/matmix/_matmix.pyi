@@ -236,6 +236,7 @@ def fit_mixture(
     scale: float,
     options: str,
     start: str | MixtureModel,
+    device: str,
     callback: Callable[[Progress], Any] | None,
 ) -> tuple[MixtureModel, str, bool]: ...
 def fit_batch(

@@ -93,6 +93,9 @@ class Mixture(DensityMixin, MixtureFitting):
     precision : {"auto", "single", "double"}, default="auto"
         What samples are contracted in; parameters and sums are always double. "auto" is double for f64 data, and for
         u8 and f32 single unless the noise of the model is so small that rounding would show.
+    device : {"cpu", "cuda", "auto"}, default="cpu"
+        What `fit` computes on: the processor, an NVIDIA GPU, or a GPU where there is one and the work is worth the upload.
+        Questions to a fitted model are answered by the processor.
     noise_floor : float, default=1e-6
         The smallest noise variance of a component, relative to the mean variance of the data per element.
     callback : callable, optional
@@ -178,6 +181,7 @@ class Mixture(DensityMixin, MixtureFitting):
         verbose: int = 0,
         n_threads: int | None = None,
         precision: str = "auto",
+        device: str = "cpu",
         noise_floor: float = 1e-6,
         callback: Callable[[_matmix.Progress], Any] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
@@ -202,6 +206,7 @@ class Mixture(DensityMixin, MixtureFitting):
         self.verbose = verbose
         self.n_threads = n_threads
         self.precision = precision
+        self.device = device
         self.noise_floor = noise_floor
         self.callback = callback
         self.checkpoint = checkpoint

@@ -79,6 +79,7 @@ class _One(Mixture):
         verbose: int = 0,
         n_threads: int | None = None,
         precision: str = "auto",
+        device: str = "cpu",
         noise_floor: float = 1e-6,
         callback: Callable[[Any], Any] | None = None,
         checkpoint: Any = None,
@@ -101,6 +102,7 @@ class _One(Mixture):
         self.verbose = verbose
         self.n_threads = n_threads
         self.precision = precision
+        self.device = device
         self.noise_floor = noise_floor
         self.callback = callback
         self.checkpoint = checkpoint

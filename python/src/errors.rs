@@ -25,6 +25,7 @@ pub(crate) fn to_python(error: Error) -> PyErr {
         }
         Error::Io { .. } => PyOSError::new_err(text),
         Error::NoMemory { .. } => PyMemoryError::new_err(text),
+        Error::Device { .. } => PyRuntimeError::new_err(text),
         Error::Values { .. } => PyValueError::new_err(format!("{text}; {SAY_THE_FACTOR}")),
         _ => PyValueError::new_err(text),
     }

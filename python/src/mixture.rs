@@ -6,7 +6,7 @@ use std::sync::Arc;
 use matmix::data::Labels;
 use matmix::report::content::{Axis, Colours};
 use matmix::report::{ReportOptions, write_report};
-use matmix::{FitOptions, Meter, Mixture, Model, ModelFile, OnlineFit, Preset, Start};
+use matmix::{Device, FitOptions, Meter, Mixture, Model, ModelFile, OnlineFit, Preset, Start};
 use numpy::{PyArray1, PyArray2, PyArrayDyn, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -53,7 +53,7 @@ fn fit_options(
 
 /// Fits a mixture: the model, its history as JSON and whether Ctrl-C ended it.
 #[pyfunction]
-#[pyo3(signature = (x, shape, *, preset, weights, scale, options, start, callback))]
+#[pyo3(signature = (x, shape, *, preset, weights, scale, options, start, device, callback))]
 pub(crate) fn fit_mixture(
     py: Python<'_>,
     x: Held<'_>,
@@ -63,16 +63,33 @@ pub(crate) fn fit_mixture(
     scale: f64,
     options: &str,
     start: Beginning<'_>,
+    device: &str,
     callback: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(MixtureModel, String, bool)> {
     let meter = Arc::new(Meter::new());
-    let engine = x.engine(&shape, preset, weights.as_ref(), scale, &meter)?;
     let options = fit_options(options, &start, preset, &shape)?;
+    let device: Device = choice("device", device)?;
     let abandon = || {
         meter.stop();
         x.abandon(py)
     };
-    let (fit, interrupted) = x.fitted(fit_listening(py, &*engine, &options, callback, &abandon))?;
+    let (fit, interrupted) = match &x {
+        Held::Here(elements) if device != Device::Cpu => {
+            let samples =
+                elements.samples(&shape, preset, weights.as_ref(), scale)?.with_meter(meter.clone());
+            let backend = detached(py, || device.backend(&samples, options.components))?;
+            let engine = backend.over(&samples).map_err(to_python)?;
+            fit_listening(py, &*engine, &options, callback, &abandon)?
+        }
+        Held::Elsewhere(_) if device == Device::Cuda => {
+            let message = "device='cuda' is for arrays in the memory of this process; samples elsewhere are fitted by the processors there";
+            return Err(PyValueError::new_err(message));
+        }
+        held => {
+            let engine = held.engine(&shape, preset, weights.as_ref(), scale, &meter)?;
+            held.fitted(fit_listening(py, &*engine, &options, callback, &abandon))?
+        }
+    };
     let history = serde_json::to_string(&fit.history).unwrap_or_default();
     Ok((MixtureModel { model: fit.model }, history, interrupted))
 }

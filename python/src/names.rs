@@ -1,6 +1,8 @@
 //! What the library calls things: choices, defaults and presets, so that Python has no list of its own.
 
-use matmix::{Algorithm, Distance, FitOptions, Noise, Precision, Preset, Reconstruction, Samples, StopRule};
+use matmix::{
+    Algorithm, Device, Distance, FitOptions, Noise, Precision, Preset, Reconstruction, Samples, StopRule,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -53,6 +55,7 @@ macro_rules! names {
 pub(crate) fn add(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let choices = PyDict::new(m.py());
     choices.set_item("algorithm", names!(Algorithm))?;
+    choices.set_item("device", names!(Device))?;
     choices.set_item("distance", names!(Distance))?;
     choices.set_item("noise", names!(Noise))?;
     choices.set_item("precision", names!(Precision))?;

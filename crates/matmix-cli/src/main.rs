@@ -2,6 +2,7 @@
 
 mod commands;
 mod data_args;
+mod device_args;
 mod error;
 mod fit_args;
 mod interrupt;

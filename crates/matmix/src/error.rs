@@ -47,6 +47,13 @@ pub enum Error {
         sample: usize,
     },
 
+    /// A GPU that is not there, or that failed.
+    #[error("{problem}")]
+    Device {
+        /// What happened, and what would be right.
+        problem: String,
+    },
+
     /// The samples have another shape than the model or the other set.
     #[error("the samples have shape {}, but {} is needed here", sides(.found), sides(.expected))]
     ShapeMismatch {

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::model::{Criteria, Density, Exponent, LowRank, Mixture, Model};
 use crate::options::choices;
 use crate::parallel;
-use crate::pass::{AskPass, Engine, Question};
+use crate::pass::{AskPass, Backend, Engine, Question};
 
 choices! {
     /// How a sample is rebuilt from its cores.
@@ -184,7 +184,7 @@ impl Mixture {
         rule: Reconstruction,
         each: impl FnMut(Vec<f64>) + Send,
     ) -> Result<()> {
-        Model::from(self.clone()).reconstruct_chunks(samples, rule, each)
+        Model::from(self.clone()).reconstruct_chunks(Engine::backend(samples), samples, rule, each)
     }
 
     /// New samples without their noise: the posterior mean of the noiseless sample, N × P.
@@ -257,6 +257,7 @@ impl Model {
     /// The same, a chunk of samples at a time and in order, for what does not fit memory.
     pub fn reconstruct_chunks(
         &self,
+        backend: &dyn Backend,
         samples: &Samples<'_>,
         rule: Reconstruction,
         mut each: impl FnMut(Vec<f64>) + Send,
@@ -268,7 +269,7 @@ impl Model {
             });
         }
         let pass = AskPass::one(self.clone(), rule.question());
-        Engine::backend(samples).ask(&pass, samples, &mut |answers| each(answers.values))
+        backend.ask(&pass, samples, &mut |answers| each(answers.values))
     }
 
     /// ‖X_n − X̂_n‖² for every sample.

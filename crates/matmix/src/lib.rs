@@ -20,7 +20,10 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr))]
 
 mod cpu;
+#[cfg(feature = "cuda")]
+pub mod cuda;
 pub mod data;
+mod device;
 pub mod error;
 pub mod fit;
 mod impute;
@@ -41,6 +44,7 @@ mod walk;
 
 pub use cpu::Cpu;
 pub use data::{Input, Meter, ModelFile, Samples};
+pub use device::Device;
 pub use error::{Error, Result};
 pub use fit::{
     Algorithm, Checkpoint, Dof, Fit, FitOptions, LowRankFit, LowRankOptions, OnlineFit, Progress, Start,

@@ -2,8 +2,9 @@
 
 use crate::data::{ModelFile, Samples};
 use crate::error::{Error, Result};
-use crate::fit::{FitOptions, LowRankOptions, Observer, fit_low_rank, fit_with};
+use crate::fit::{FitOptions, LowRankOptions, Observer, fit_low_rank_on, fit_on};
 use crate::model::{History, Model};
+use crate::pass::{Backend, Engine};
 
 /// A model by the name it was published under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,11 +147,26 @@ impl Preset {
         options: &FitOptions,
         observer: &mut Observer<'_>,
     ) -> Result<PresetFit> {
+        self.fit_by(Engine::backend(samples), samples, options, observer)
+    }
+
+    /// The same, computed by a given backend.
+    ///
+    /// # Errors
+    /// As [`fit`](Self::fit), and whatever the backend can cause.
+    pub fn fit_by(
+        self,
+        backend: &dyn Backend,
+        samples: &Samples<'_>,
+        options: &FitOptions,
+        observer: &mut Observer<'_>,
+    ) -> Result<PresetFit> {
         let view = self.view(samples)?;
+        let engine = backend.over(&view)?;
         let rank = self.rank(samples.shape(), &options.rank);
         if self.is_mixture() {
             let components = self.components(options.components);
-            let fit = fit_with(&view, &FitOptions { components, rank, ..options.clone() }, observer)?;
+            let fit = fit_on(&*engine, &FitOptions { components, rank, ..options.clone() }, observer)?;
             let (model, history) = (Model::Mixture(fit.model), fit.history);
             return Ok(PresetFit { preset: self, model, history, assigned: fit.assigned });
         }
@@ -162,7 +178,7 @@ impl Preset {
             threads: options.threads,
         };
         let started = std::time::Instant::now();
-        let fit = fit_low_rank(&view, &options)?;
+        let fit = fit_low_rank_on(&*engine, &options)?;
         let history = History {
             reconstruction_error: fit.reconstruction_error,
             stop: Some(fit.stop),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::data_args::{DataOptions, Seen};
+use crate::device_args::DeviceArgs;
 use crate::kind::Kind;
 use crate::output::{self, Overwrite, Target};
 use crate::progress::working;
@@ -35,6 +36,8 @@ pub(crate) struct Assign {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    device: DeviceArgs,
+    #[command(flatten)]
     options: DataOptions,
 }
 
@@ -51,7 +54,8 @@ impl Assign {
             &seen.data.samples,
         );
         let k = mixture.n_components();
-        let gamma = mixture.responsibilities(&seen.view)?;
+        let backend = self.device.backend(&seen.view, k)?;
+        let gamma = mixture.responsibilities(&*backend.over(&seen.view)?)?;
         drop(spinner);
         let text =
             if self.json { output::json_text(&object(&seen, &gamma, k))? } else { csv(&seen, &gamma, k) };

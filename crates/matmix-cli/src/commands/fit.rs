@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::cluster;
 use crate::data_args::DataOptions;
+use crate::device_args::DeviceArgs;
 use crate::error::hinted;
 use crate::fit_args::{Fitting, choice, preset};
 use crate::interrupt;
@@ -74,6 +75,8 @@ pub(crate) struct Fit {
     #[command(flatten)]
     patches: PatchArgs,
     #[command(flatten)]
+    device: DeviceArgs,
+    #[command(flatten)]
     options: DataOptions,
 }
 
@@ -90,15 +93,16 @@ impl Fit {
         let samples = windows.as_ref().map_or(images, |(samples, _)| samples);
         let preset = self.model.unwrap_or_else(|| Preset::for_order(samples.order(), options.components));
         self.notes(preset, &options, quiet);
+        let backend = self.device.backend(samples, options.components)?;
         let fit = if preset.is_mixture() {
             let mut line = FitLine::new(quiet, samples);
-            let fit = preset.fit(samples, &options, &mut |p| line.show(p));
+            let fit = preset.fit_by(&*backend, samples, &options, &mut |p| line.show(p));
             line.clear();
             fit?
         } else {
             // No iteration of these takes long enough to be stopped in between.
             let _working = working(quiet, format!("fitting {preset}"), samples);
-            preset.fit(samples, &options, &mut |_| std::ops::ControlFlow::Continue(()))?
+            preset.fit_by(&*backend, samples, &options, &mut |_| std::ops::ControlFlow::Continue(()))?
         };
         let seconds = fit.history.seconds;
         // The same fit gives the same file: how long it took does not belong into it.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use matmix::data::DataSet;
 use matmix::error::{factor, sides};
-use matmix::{Input, Model, ModelFile};
+use matmix::{Backend as _, Cpu, Input, Model, ModelFile};
 use serde_json::{Value, json};
 
 use crate::data_args::{DataOptions, is_model};
@@ -19,8 +19,11 @@ Examples:
   matmix info faces/ --json")]
 pub(crate) struct Info {
     /// A model file or data.
-    #[arg(value_name = "MODEL|DATA")]
-    what: String,
+    #[arg(value_name = "MODEL|DATA", required_unless_present = "devices")]
+    what: Option<String>,
+    /// Tell which devices there are to compute on.
+    #[arg(long, conflicts_with = "what")]
+    devices: bool,
     /// Print it as one JSON object.
     #[arg(long)]
     json: bool,
@@ -30,11 +33,12 @@ pub(crate) struct Info {
 
 impl Info {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        if is_model(Path::new(&self.what)) {
-            let file = ModelFile::load(&self.what)?;
+        let Some(what) = &self.what else { return devices(self.json) };
+        if is_model(Path::new(what)) {
+            let file = ModelFile::load(what)?;
             return if self.json { output::json(&model_json(&file)) } else { output::result(&model(&file)) };
         }
-        let data = self.options.open(&self.what)?;
+        let data = self.options.open(what)?;
         let seen = Values::of(&data)?;
         if self.json {
             return output::json(&json!({
@@ -46,6 +50,47 @@ impl Info {
         }
         output::result(&data_words(&data, &seen))
     }
+}
+
+/// What there is to compute on.
+fn devices(json: bool) -> anyhow::Result<()> {
+    let processor = Cpu::best().name();
+    #[cfg(feature = "cuda")]
+    let (gpus, missing) = match matmix::cuda::Cuda::devices() {
+        Ok(found) => (found, None),
+        Err(error) => (Vec::new(), Some(error.to_string())),
+    };
+    #[cfg(not(feature = "cuda"))]
+    let (gpus, missing) = (Vec::<()>::new(), Some("this was built without the feature `cuda`".to_owned()));
+    #[cfg(feature = "cuda")]
+    let listed: Vec<(String, Value)> = gpus
+        .iter()
+        .map(|gpu| {
+            let (major, minor) = gpu.capability;
+            let (total, free) = gpu.memory;
+            let gib = |bytes: usize| bytes as f64 / f64::from(1 << 30);
+            let words = format!(
+                "  cuda:{}   {}, compute capability {major}.{minor}, {:.1} GiB of {:.1} free\n",
+                gpu.number,
+                gpu.name,
+                gib(free),
+                gib(total)
+            );
+            let value = json!({
+                "number": gpu.number, "name": gpu.name, "capability": format!("{major}.{minor}"),
+                "memory": total, "free": free,
+            });
+            (words, value)
+        })
+        .collect();
+    #[cfg(not(feature = "cuda"))]
+    let listed: Vec<(String, Value)> = gpus.iter().map(|()| (String::new(), Value::Null)).collect();
+    let (words, values): (Vec<String>, Vec<Value>) = listed.into_iter().unzip();
+    if json {
+        return output::json(&json!({ "cpu": processor, "cuda": values, "missing": missing }));
+    }
+    let missing = missing.map_or(String::new(), |problem| format!("  {problem}\n"));
+    output::result(&format!("  {processor}\n{}{missing}", words.concat()))
 }
 
 /// The values of a set at a glance.

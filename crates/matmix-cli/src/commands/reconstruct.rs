@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use matmix::picture::{Grid, ValueRange, write_folder};
-use matmix::{Model, Reconstruction, Samples};
+use matmix::{Backend, Model, Reconstruction, Samples};
 
 use crate::data_args::{DataOptions, Seen, check_whole};
+use crate::device_args::DeviceArgs;
 use crate::error::hinted;
 use crate::kind::Kind;
 use crate::output::{self, Overwrite, Target};
@@ -34,6 +35,8 @@ pub(crate) struct Reconstruct {
     #[arg(long)]
     weighted: bool,
     #[command(flatten)]
+    device: DeviceArgs,
+    #[command(flatten)]
     options: DataOptions,
 }
 
@@ -51,6 +54,7 @@ impl Reconstruct {
         }
         let seen = Seen::new(&self.model, &self.data, &self.options)?;
         check_whole(&seen.file)?;
+        let backend = self.device.backend(&seen.view, seen.file.model.n_components())?;
         let spinner = working(
             quiet,
             format!("rebuilding {}", plural(seen.data.samples.len(), "sample")),
@@ -59,10 +63,10 @@ impl Reconstruct {
         if let Some(target) = &target {
             let mut axes = vec![seen.data.samples.len()];
             axes.extend(seen.shape());
-            target.write_chunks(&axes, |put| self.each(&seen, &mut |x| put(&x)))?;
+            target.write_chunks(&axes, |put| self.each(&*backend, &seen, &mut |x| put(&x)))?;
         } else {
             let mut rebuilt = Vec::new();
-            self.each(&seen, &mut |x| rebuilt.extend(x))?;
+            self.each(&*backend, &seen, &mut |x| rebuilt.extend(x))?;
             let samples = Samples::from_vec(seen.shape(), rebuilt)?;
             // Drawn with the range of the originals, so that both can be compared.
             let range = range(&seen.data.samples)?;
@@ -74,7 +78,8 @@ impl Reconstruct {
             )?;
         }
         drop(spinner);
-        let error = seen.file.model.reconstruction_error(&seen.view)? * (seen.parts as f64).sqrt();
+        let error =
+            seen.file.model.reconstruction_error(&*backend.over(&seen.view)?)? * (seen.parts as f64).sqrt();
         let said = format!("reconstruction error {error:.4}; ");
         match target {
             Some(target) => target.say_wrote(quiet, &said, ""),
@@ -83,10 +88,15 @@ impl Reconstruct {
         Ok(())
     }
 
-    fn each(&self, seen: &Seen, put: &mut (dyn FnMut(Vec<f64>) + Send)) -> matmix::Result<()> {
+    fn each(
+        &self,
+        backend: &dyn Backend,
+        seen: &Seen,
+        put: &mut (dyn FnMut(Vec<f64>) + Send),
+    ) -> matmix::Result<()> {
         let weighted = self.weighted && matches!(seen.file.model, Model::Mixture(_));
         let rule = if weighted { Reconstruction::Weighted } else { Reconstruction::MostProbable };
-        seen.file.model.reconstruct_chunks(&seen.view, rule, put)
+        seen.file.model.reconstruct_chunks(backend, &seen.view, rule, put)
     }
 }
 

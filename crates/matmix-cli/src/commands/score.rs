@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::data_args::{DataOptions, Seen};
+use crate::device_args::DeviceArgs;
 use crate::error::hinted;
 use crate::kind::Kind;
 use crate::numbers::whole;
@@ -37,6 +38,8 @@ pub(crate) struct Score {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    device: DeviceArgs,
+    #[command(flatten)]
     options: DataOptions,
 }
 
@@ -56,7 +59,8 @@ impl Score {
         let mixture = seen.mixture("likelihood")?;
         let n = seen.data.samples.len();
         let spinner = working(quiet, format!("scoring {}", plural(n, "sample")), &seen.data.samples);
-        let parts = mixture.score_samples(&seen.view)?;
+        let backend = self.device.backend(&seen.view, mixture.n_components())?;
+        let parts = mixture.score_samples(&*backend.over(&seen.view)?)?;
         drop(spinner);
         // The rows of a sample are independent in a model of rows: their log-likelihoods add up.
         let scores: Vec<f64> = parts.chunks_exact(seen.parts).map(|p| p.iter().sum()).collect();

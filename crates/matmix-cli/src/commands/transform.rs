@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use matmix::{Model, PatchFisher};
 
 use crate::data_args::{DataOptions, Seen};
+use crate::device_args::DeviceArgs;
 use crate::error::hinted;
 use crate::kind::Kind;
 use crate::numbers::whole;
@@ -45,6 +46,8 @@ pub(crate) struct Transform {
     #[arg(long, value_parser = whole::<usize>, value_name = "N", default_value_t = 5, requires = "fisher")]
     grid: usize,
     #[command(flatten)]
+    device: DeviceArgs,
+    #[command(flatten)]
     options: DataOptions,
 }
 
@@ -61,10 +64,12 @@ impl Transform {
             format!("projecting {}", plural(seen.data.samples.len(), "sample")),
             &seen.data.samples,
         );
+        let backend = self.device.backend(&seen.view, seen.file.model.n_components())?;
+        let engine = backend.over(&seen.view)?;
         let cores = match &seen.file.model {
-            Model::Mixture(m) if self.all => m.project(&seen.view)?.cores,
-            Model::Mixture(m) => m.cores(&seen.view)?.0,
-            Model::LowRank(m) => m.transform(&seen.view)?,
+            Model::Mixture(m) if self.all => m.project(&*engine)?.cores,
+            Model::Mixture(m) => m.cores(&*engine)?.0,
+            Model::LowRank(m) => m.transform(&*engine)?,
         };
         let mut axes = seen.axes();
         if self.all {

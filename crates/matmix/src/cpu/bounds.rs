@@ -27,7 +27,7 @@ use crate::parallel;
 
 /// A component whose density is e^−40 of another's counts for nothing: double precision could not add it to 1, many times
 /// over. The same limit is used where nothing is skipped, so that skipping changes no bit.
-pub(super) const HOPELESS: f64 = 40.0;
+pub(crate) const HOPELESS: f64 = 40.0;
 
 /// The elements of a compressed sample are one of these fractions of those of a sample. The smaller they are the less the
 /// bounds cost and the more components they leave: on digits a sixteenth leaves 3 out of 30, a ninth 2, a quarter 1.4 (and

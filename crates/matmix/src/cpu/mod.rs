@@ -54,6 +54,8 @@ use crate::pass::{
 };
 use simd::Instructions;
 
+#[cfg(feature = "cuda")]
+pub(crate) use bounds::HOPELESS;
 pub(crate) use matching::{MATCHED, MatchBlock, MatchBounds, MatchScratch, match_rounding};
 pub(crate) use pool::Pooling;
 /// Packing a sample costs about as much as so many multiply-adds per element.

@@ -6,7 +6,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | [`matrix`], [`tensor`] | a matrix; mode products of a tensor |
+//! | [`matrix`], [`tensor`], [`pairs`] | a matrix; mode products of a tensor, and of one whose modes come in pairs |
 //! | [`product`], [`panel`], [`tile`] | products of matrices, the panels they are made from, the kernel |
 //! | [`vector`] | sums and combinations of vectors |
 //! | [`stretches`] | work on the parts of a slice, side by side |
@@ -27,6 +27,7 @@ mod krylov;
 #[cfg(test)]
 mod made;
 mod matrix;
+mod pairs;
 mod panel;
 mod product;
 mod qr;
@@ -41,6 +42,7 @@ pub use eigen::{Eigen, eigen_symmetric, leading_eigen};
 pub use jacobi::svd_thin;
 pub(crate) use krylov::rough_eigen_of_rows;
 pub use matrix::Matrix;
+pub(crate) use pairs::{contracted_cross, contracted_gram};
 pub(crate) use product::add_rows_gram;
 pub use qr::orthonormal_basis;
 pub use tensor::{expand, mode_contraction, mode_product, project, sides_around};

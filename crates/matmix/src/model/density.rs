@@ -44,6 +44,14 @@ impl Exponent {
         Self { constant: gaussian + log_gamma_ratio(0.5 * degrees, 0.5 * observed), tail: Some(tail) }
     }
 
+    /// ln p at δ = 0, and ν, (ν + o)/2 and ln((ν+o)/2) − ψ((ν+o)/2) of Student-t noise (0 for Gaussian): for a device, which has no room
+    /// for this type.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn numbers(&self) -> [f64; 4] {
+        let tail = self.tail.map_or([0.0; 3], |tail| [tail.degrees, tail.half, tail.log_less_digamma]);
+        [self.constant, tail[0], tail[1], tail[2]]
+    }
+
     /// ln p(X|k) from δ. It never rises with δ, so that a lower bound of δ is an upper bound of it.
     #[inline(always)]
     pub(crate) fn log_density(&self, delta: f64) -> f64 {
@@ -115,6 +123,13 @@ impl Density {
             noise_precision: 1.0 / noise,
             exponent: Exponent::new(component.degrees_of_freedom(), size, log_determinant),
         }
+    }
+
+    /// 1/σ², and the numbers of its [`Exponent`].
+    #[cfg(feature = "cuda")]
+    pub(crate) fn numbers(&self) -> [f64; 5] {
+        let [constant, degrees, half, rest] = self.exponent.numbers();
+        [self.noise_precision, constant, degrees, half, rest]
     }
 
     /// The Mahalanobis distance δ (squared) from ‖X − M‖² and Σ Y_j²/(s_j + σ²).

@@ -1,0 +1,110 @@
+//! One EM pass, and a whole fit, on the GPU and on the processor of the same machine. `make bench-cuda` runs it beside PyTorch.
+
+use std::time::Instant;
+
+use matmix::cuda::Cuda;
+use matmix::pass::{EmPass, Stage, Update};
+use matmix::{Backend, Component, Cpu, Engine, FitOptions, Matrix, Mixture, Precision, Samples, fit_on};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, StandardNormal};
+
+/// Samples that are drawn; larger sets repeat them.
+const DRAWN: usize = 4000;
+
+fn planted(side: usize, rank: usize, k: usize) -> Mixture {
+    let rng = &mut ChaCha8Rng::seed_from_u64(1);
+    let mut normal = || -> f64 { StandardNormal.sample(rng) };
+    let components = (0..k).map(|_| {
+        let mean = (0..side * side).map(|_| 0.3 * normal()).collect();
+        let mut loadings = || Matrix::from_fn(side, rank, |_, _| normal() / (side as f64).sqrt());
+        let loadings = vec![loadings(), loadings()];
+        Component::new(&[side, side], mean, loadings, 0.05).expect("a component")
+    });
+    let components = components.collect();
+    Mixture::new(&[side, side], vec![1.0; k], components).expect("a mixture")
+}
+
+fn median(mut seconds: Vec<f64>) -> f64 {
+    seconds.sort_by(f64::total_cmp);
+    seconds[seconds.len() / 2]
+}
+
+fn timed<R>(repeats: usize, mut work: impl FnMut() -> R) -> f64 {
+    let mut once = || {
+        let begin = Instant::now();
+        let _ = work();
+        begin.elapsed().as_secs_f64()
+    };
+    once();
+    median((0..repeats).map(|_| once()).collect())
+}
+
+fn set(model: &Mixture, n: usize) -> Vec<f32> {
+    let drawn: Vec<f32> = model.sample(DRAWN.min(n), 2).samples.iter().map(|&x| x as f32).collect();
+    drawn.iter().copied().cycle().take(n * model.sample_len()).collect()
+}
+
+fn main() {
+    let gpu = match Cuda::new(0) {
+        Ok(gpu) => gpu,
+        Err(error) => {
+            println!("left out: {error}");
+            return;
+        }
+    };
+    println!("{}", gpu.name());
+    for (n, side, rank, k) in [(60_000, 28, 4, 10), (200_000, 64, 8, 10), (60_000, 28, 4, 200)] {
+        let model = planted(side, rank, k);
+        let samples = Samples::from_vec(&[side, side], set(&model, n)).expect("samples");
+        let begin = Instant::now();
+        let engine = gpu.over(&samples).expect("room");
+        let upload = begin.elapsed().as_secs_f64();
+        let pass = EmPass { model, update: Update::All, precision: Precision::Single, stage: Stage::ALL };
+        let there = timed(20, || engine.sums(&pass).expect("sums"));
+        let gpu_ms = gpu.last_pass_ms();
+        let here: &dyn Engine = &samples;
+        let here = timed(3, || here.sums(&pass).expect("sums"));
+        println!(
+            "pass {n} x {side}x{side} K={k} {rank}x{rank}: {:.3} ms on the device, {:.3} ms with host work; processor ({}) {:.1} ms, {:.0} times; upload {:.0} ms",
+            gpu_ms,
+            1e3 * there,
+            Cpu::best().name(),
+            1e3 * here,
+            here / there,
+            1e3 * upload
+        );
+    }
+    let model = planted(28, 4, 10);
+    let drawn = model.sample(60_000, 3).samples.iter().map(|&x| x as f32).collect::<Vec<_>>();
+    let samples = Samples::from_vec(&[28, 28], drawn).expect("samples");
+    let options = FitOptions { components: 10, rank: vec![4, 4], ..FitOptions::default() };
+    let fit = |engine: &dyn Engine| {
+        fit_on(engine, &options, &mut |_| std::ops::ControlFlow::Continue(())).expect("a fit")
+    };
+    let engine = gpu.over(&samples).expect("room");
+    let there = timed(5, || fit(&*engine));
+    let here = timed(1, || fit(&samples));
+    let told = |engine: &dyn Engine| {
+        let history = fit(engine).history;
+        (history.log_likelihood.last().copied().unwrap_or(f64::NAN), history.log_likelihood.len())
+    };
+    let ((a, i), (b, j)) = (told(&*engine), told(&samples));
+    println!(
+        "fit 60000 x 28x28 K=10 4x4: {:.0} ms, processor {:.0} ms, {:.1} times; ln p {a:.6} after {i} iterations and {b:.6} after {j}",
+        1e3 * there,
+        1e3 * here,
+        here / there,
+    );
+    // What a pass finds for the same model, in single precision there and in double here.
+    let pass = |precision| EmPass { model: model.clone(), update: Update::All, precision, stage: Stage::ALL };
+    let local: &dyn Engine = &samples;
+    let exact = local.sums(&pass(Precision::Double)).expect("sums").mean_log_likelihood();
+    let single = local.sums(&pass(Precision::Single)).expect("sums").mean_log_likelihood();
+    let device = engine.sums(&pass(Precision::Single)).expect("sums").mean_log_likelihood();
+    println!(
+        "ln p of one model: off by {:.1e} on the GPU, {:.1e} on the processor, both in single precision (of {exact:.3})",
+        device - exact,
+        single - exact
+    );
+}

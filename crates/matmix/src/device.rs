@@ -1,0 +1,60 @@
+//! Which device computes: what programs offer as one option.
+
+use crate::cpu::Cpu;
+use crate::data::Samples;
+#[cfg(not(feature = "cuda"))]
+use crate::error::Error;
+use crate::error::Result;
+use crate::options::choices;
+use crate::pass::Backend;
+
+/// From so many elements × components on a GPU is worth the upload and the start of its libraries, under [`Device::Auto`]: a
+/// pass over fewer takes the processor a few milliseconds.
+const WORTH_IT: f64 = 5e8;
+
+choices! {
+    /// Where passes are computed.
+    pub enum Device {
+        /// The processor. The same seed gives the same bits on every machine with the same instructions.
+        #[default]
+        Cpu = "cpu",
+        /// An NVIDIA GPU.
+        Cuda = "cuda",
+        /// A GPU where there is one and the work is worth the upload, the processor elsewhere.
+        Auto = "auto",
+    }
+}
+
+impl Device {
+    /// What computes passes over these samples, for a model with so many components.
+    ///
+    /// ```
+    /// use matmix::{Device, Samples};
+    ///
+    /// let samples = Samples::from_vec(&[4, 3], vec![0.5f32; 120])?;
+    /// assert!(Device::Auto.backend(&samples, 2)?.name().starts_with("cpu"));
+    /// # Ok::<(), matmix::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A GPU that was asked for and is not there: what is missing.
+    pub fn backend(self, samples: &Samples<'_>, components: usize) -> Result<Box<dyn Backend>> {
+        let work = samples.len() as f64 * samples.sample_len() as f64 * components as f64;
+        match self {
+            Device::Cpu => Ok(Box::new(Cpu::best())),
+            Device::Cuda => gpu(),
+            Device::Auto if work >= WORTH_IT => gpu().or_else(|_| Ok(Box::new(Cpu::best()))),
+            Device::Auto => Ok(Box::new(Cpu::best())),
+        }
+    }
+}
+
+#[cfg(feature = "cuda")]
+fn gpu() -> Result<Box<dyn Backend>> {
+    Ok(Box::new(crate::cuda::Cuda::new(0)?))
+}
+
+#[cfg(not(feature = "cuda"))]
+fn gpu() -> Result<Box<dyn Backend>> {
+    Err(Error::Device { problem: "no GPU can be used: this was built without the feature `cuda`".into() })
+}
