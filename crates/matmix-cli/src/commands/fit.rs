@@ -317,6 +317,11 @@ fn words(event: &Event) -> String {
                 "the noise variance of component {component} is at its floor; it explains its samples all but exactly"
             )
         }
+        Event::NotKept { iteration, problem } => {
+            format!(
+                "from iteration {iteration} on no checkpoint could be written: {problem}; the model is complete"
+            )
+        }
         other => format!("{other:?}"),
     }
 }

@@ -8,7 +8,7 @@ use super::checkpoint::{Keeper, Kept};
 use super::options::{Checkpoint, StopRule};
 use super::steps::{Evaluation, Steps};
 use crate::error::{Error, Result};
-use crate::model::{History, Mixture, StopReason};
+use crate::model::{Event, History, Mixture, StopReason};
 use crate::walk::Stage;
 
 /// A stage is over when an iteration gains less than this share of the error that comes of seeing a part of the samples only.
@@ -112,6 +112,10 @@ pub fn iterate<S: Steps>(
 ) -> Result<Finished<S::Model>> {
     let started = Instant::now();
     let keeper = options.checkpoint.as_ref().map(|(checkpoint, identity)| Keeper { checkpoint, identity });
+    if let Some(keeper) = &keeper {
+        // Asked before hours of work: what cannot be written later costs the checkpoint, not the fit.
+        crate::data::atomic::check(&keeper.checkpoint.path)?;
+    }
     let kept = keeper.as_ref().map(|keeper| keeper.load(steps)).transpose()?.flatten();
     let mut state = match kept {
         Some(Kept { state, max_iter }) => {
@@ -215,7 +219,7 @@ impl<S: Steps> Running<'_, '_, S> {
             }
             interrupted = self.observe(&model).is_break();
             if stop.is_none() && !interrupted && self.is_due() {
-                self.keep(Some(&model))?;
+                self.keep(Some(&model));
             }
         }
         let reason = match (stop, interrupted) {
@@ -225,7 +229,7 @@ impl<S: Steps> Running<'_, '_, S> {
         };
         if reason != StopReason::Converged {
             // The file keeps the restart as one that is still running, so that resuming goes on from here.
-            self.keep(Some(&model))?;
+            self.keep(Some(&model));
         }
         if self.state.stage != Stage::ALL {
             // What is reported is about all samples.
@@ -235,7 +239,7 @@ impl<S: Steps> Running<'_, '_, S> {
         }
         self.finish(model, &now, reason);
         if reason == StopReason::Converged {
-            self.keep(None)?;
+            self.keep(None);
         }
         Ok(if interrupted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
@@ -315,11 +319,18 @@ impl<S: Steps> Running<'_, '_, S> {
         self.keeper.is_some_and(|keeper| iterations.is_multiple_of(keeper.checkpoint.every))
     }
 
-    /// Keeps the state, with the model of a restart that is running.
-    fn keep(&mut self, running: Option<&S::Model>) -> Result<()> {
-        match self.keeper {
-            Some(keeper) => keeper.save(self.steps, self.state, running, self.options.max_iter),
-            None => Ok(()),
+    /// Keeps the state, with the model of a restart that is running. A disk that is full by now does not cost the model: the history says
+    /// so, once.
+    fn keep(&mut self, running: Option<&S::Model>) {
+        let Some(keeper) = self.keeper else { return };
+        let Err(error) = keeper.save(self.steps, self.state, running, self.options.max_iter) else { return };
+        let iteration = self.state.history.n_iterations();
+        let history = match (running, &mut self.state.best) {
+            (None, Some(best)) => &mut best.history,
+            _ => &mut self.state.history,
+        };
+        if !history.events.iter().any(|event| matches!(event, Event::NotKept { .. })) {
+            history.events.push(Event::NotKept { iteration, problem: error.to_string() });
         }
     }
 

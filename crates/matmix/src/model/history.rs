@@ -43,6 +43,13 @@ pub enum Event {
         /// Which component.
         component: usize,
     },
+    /// The state of the fit could not be kept: the fit went on, and a kill would have lost what came after the last state that was.
+    NotKept {
+        /// After which iteration, for the first time.
+        iteration: usize,
+        /// What the system said.
+        problem: String,
+    },
 }
 
 /// Log-likelihood and reconstruction error over the iterations; entry 0 is the start.

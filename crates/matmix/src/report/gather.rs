@@ -282,6 +282,7 @@ fn concerns(event: &Event) -> Option<usize> {
         Event::Reseeded { component, .. }
         | Event::Starved { component, .. }
         | Event::NoiseAtFloor { component } => Some(*component),
+        Event::NotKept { .. } => None,
     }
 }
 
@@ -296,6 +297,9 @@ fn sentence(event: &Event, who: &str) -> String {
         }
         Event::NoiseAtFloor { .. } => {
             format!("{who} has its noise variance at the floor: its likelihood is not to be trusted.")
+        }
+        Event::NotKept { iteration, problem } => {
+            format!("From iteration {iteration} on the state of the fit could not be kept: {problem}.")
         }
     }
 }

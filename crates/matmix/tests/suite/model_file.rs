@@ -7,8 +7,8 @@ use std::path::Path;
 
 use crate::planted::{drawn, random_mixture};
 use matmix::{
-    Algorithm, Checkpoint, Error, FitOptions, Input, LowRankOptions, Mixture, Model, ModelFile, Samples, fit,
-    fit_low_rank, fit_with,
+    Algorithm, Checkpoint, Error, Event, FitOptions, Input, LowRankOptions, Mixture, Model, ModelFile,
+    Samples, fit, fit_low_rank, fit_with,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -289,6 +289,34 @@ fn checkpoint_options(algorithm: Algorithm, path: &Path) -> FitOptions {
         checkpoint: Some(Checkpoint { path: path.to_owned(), every: 1, resume: true }),
         ..FitOptions::default()
     }
+}
+
+/// A folder that is gone by the time a checkpoint is due costs the checkpoint, not the fit: same model, and the history says so once.
+#[test]
+fn a_checkpoint_that_cannot_be_written_any_more_does_not_cost_the_fit() {
+    let samples = random_mixture(3, &[4, 3], &[2, 1], 2).sample(60, 1);
+    let samples = Samples::from_vec(&[4, 3], samples.samples).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let inside = folder.path().join("inside");
+    std::fs::create_dir(&inside).unwrap();
+    let options =
+        FitOptions { n_init: 1, ..checkpoint_options(Algorithm::Exact, &inside.join("checkpoint")) };
+    let mut removed = false;
+    let fitted = fit_with(&samples, &options, &mut |progress| {
+        if progress.iteration == 2 && !removed {
+            std::fs::remove_dir_all(&inside).unwrap();
+            removed = true;
+        }
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    let plain = fit(&samples, &FitOptions { checkpoint: None, ..options }).unwrap();
+    assert_eq!(fitted.model, plain.model);
+    let told: Vec<_> = fitted.history.events.iter().filter(|e| matches!(e, Event::NotKept { .. })).collect();
+    assert!(
+        matches!(told[..], [Event::NotKept { iteration: 2, problem }] if problem.contains("checkpoint")),
+        "{told:?}"
+    );
 }
 
 /// A checkpoint of the second restart, and the samples it belongs to.
