@@ -22,7 +22,7 @@ check: ## the fast tier: formatting, unit tests, the parts of the library that b
 test: lint test-rust test-python test-browser ## every test
 
 test-rust: ## unit, property, golden, snapshot and documentation tests
-	cargo test
+	cargo test --features matmix/ndarray
 
 test-python: python ## the Python package, scikit-learn's own checks and the worked example
 	cargo build --release -p matmix-cli
@@ -42,7 +42,7 @@ soak: ## a fit killed 200 times, and broken files for SECONDS_EACH seconds per r
 
 lint: ## formatting and lints, without a single warning
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets -- -D warnings
+	cargo clippy --workspace --all-targets --features matmix/ndarray -- -D warnings
 	cargo clippy -p matmix --no-default-features -- -D warnings
 	RUSTDOCFLAGS='-D warnings -A rustdoc::private_intra_doc_links' cargo doc --quiet --no-deps -p matmix
 

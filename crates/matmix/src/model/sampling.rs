@@ -1,6 +1,6 @@
 //! Drawing new samples from a mixture.
 
-use rand::{RngExt, SeedableRng};
+use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Gamma, StandardNormal};
 
@@ -26,7 +26,29 @@ impl Mixture {
     /// If there is no memory for so many; [`try_sample`](Self::try_sample) asks first.
     pub fn sample(&self, n: usize, seed: u64) -> Drawn {
         let empty = Drawn { samples: Vec::with_capacity(n * self.sample_len()), components: vec![] };
-        self.draw(empty, n, seed, true)
+        self.draw(empty, n, &mut ChaCha8Rng::seed_from_u64(seed), true)
+    }
+
+    /// The same with a generator of the caller's, which goes on from where it is.
+    ///
+    /// ```
+    /// use matmix::{Component, Matrix, Mixture};
+    /// use rand::SeedableRng;
+    ///
+    /// let component = Component::new(&[2], vec![1.0, 2.0], vec![Matrix::identity(2, 1)], 0.1)?;
+    /// let model = Mixture::new(&[2], vec![1.0], vec![component])?;
+    /// let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(7);
+    /// assert_eq!(model.sample_with(3, &mut rng), model.sample(3, 7));
+    /// assert_ne!(model.sample_with(3, &mut rng), model.sample(3, 7));
+    /// # Ok::<(), matmix::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// As [`sample`](Self::sample) does.
+    pub fn sample_with(&self, n: usize, rng: &mut impl Rng) -> Drawn {
+        let empty = Drawn { samples: Vec::with_capacity(n * self.sample_len()), components: vec![] };
+        self.draw(empty, n, rng, true)
     }
 
     /// Draws `n` samples without the noise: what the components can express.
@@ -36,7 +58,7 @@ impl Mixture {
     /// As [`sample`](Self::sample) does.
     pub fn sample_noiseless(&self, n: usize, seed: u64) -> Drawn {
         let empty = Drawn { samples: Vec::with_capacity(n * self.sample_len()), components: vec![] };
-        self.draw(empty, n, seed, false)
+        self.draw(empty, n, &mut ChaCha8Rng::seed_from_u64(seed), false)
     }
 
     /// The same samples with (`noise`) or without noise, or how much memory they would take if there is not that much.
@@ -51,7 +73,7 @@ impl Mixture {
         let elements = n.checked_mul(self.sample_len()).ok_or_else(too_many)?;
         empty.samples.try_reserve_exact(elements).map_err(|_| too_many())?;
         empty.components.try_reserve_exact(n).map_err(|_| too_many())?;
-        Ok(self.draw(empty, n, seed, noise))
+        Ok(self.draw(empty, n, &mut ChaCha8Rng::seed_from_u64(seed), noise))
     }
 
     /// How many bytes `n` samples and their components take.
@@ -60,8 +82,7 @@ impl Mixture {
         n as u128 * each as u128
     }
 
-    fn draw(&self, mut drawn: Drawn, n: usize, seed: u64, noisy: bool) -> Drawn {
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    fn draw(&self, mut drawn: Drawn, n: usize, rng: &mut impl Rng, noisy: bool) -> Drawn {
         for _ in 0..n {
             let at: f64 = rng.random();
             let mut below = 0.0;
