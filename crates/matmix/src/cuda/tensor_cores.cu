@@ -59,29 +59,36 @@ extern "C" __global__ void __launch_bounds__(256) contract(const float* __restri
     int n_groups = (n_tiles + ABREAST - 1) / ABREAST;
     int size = sides * back_sides;
     float by_back_sides = 1.0f / back_sides, by_sides = 1.0f / sides;
-    for (int first = blockIdx.x * together; first < count; first += gridDim.x * together) {
+    // The next samples are under way while these are worked on: a load takes a microsecond. What threads cannot hold is loaded when it is due.
+    float ahead[LOADS];
+    auto fetch = [&](int first, int begin) {
+        int end = min(together, count - first) * size;
+        const float* from = x + (long long)first * size;
+#pragma unroll
+        for (int i = 0; i < LOADS; ++i) {
+            int at = begin + i * 256 + threadIdx.x;
+            ahead[i] = at < end ? from[at] : 0.0f;
+        }
+    };
+    int stride = gridDim.x * together;
+    if (blockIdx.x * together < count) fetch(blockIdx.x * together, 0);
+    for (int first = blockIdx.x * together; first < count; first += stride) {
         int there = min(together, count - first);
         __syncthreads();
-        const float* from = x + (long long)first * size;
-        // Many loads at a time: each waits a microsecond.
         for (int begin = 0; begin < there * size; begin += LOADS * 256) {
-            float values[LOADS];
-#pragma unroll
-            for (int i = 0; i < LOADS; ++i) {
-                int at = begin + i * 256 + threadIdx.x;
-                values[i] = at < there * size ? from[at] : 0.0f;
-            }
+            if (begin > 0) fetch(first, begin);
 #pragma unroll
             for (int i = 0; i < LOADS; ++i) {
                 int at = begin + i * 256 + threadIdx.x;
                 if (at < there * size) {
                     // Exact: fewer than 2^20 elements, and half a column of distance to the next row.
                     int row = (int)(((float)at + 0.5f) * by_back_sides), sample = (int)(((float)row + 0.5f) * by_sides);
-                    samples[(row + sample * (rows - sides)) * deep_stride + at - row * back_sides] = values[i];
+                    samples[(row + sample * (rows - sides)) * deep_stride + at - row * back_sides] = ahead[i];
                 }
             }
         }
         __syncthreads();
+        if (first + stride < count) fetch(first + stride, 0);
         for (int task = warp; task < m_tiles * n_groups; task += 8) {
             int m = task / n_groups, n = task % n_groups * ABREAST;
             float c[ABREAST][4];
@@ -163,110 +170,122 @@ extern "C" __global__ void __launch_bounds__(256) contract(const float* __restri
     }
 }
 
-// [a q]ᵀ [x − M, q, 1] and Σ a [x − M, q, 1] of one segment (blockIdx.y): 128 columns (blockIdx.x) of up to 64 rows (blockIdx.z).
+// [a q]ᵀ [x − M, q, 1] and Σ a [x − M, q, 1] of one segment (blockIdx.y): 128 columns (blockIdx.x) of up to 64 rows (blockIdx.z). Rows are copied to
+// shared memory, as they are, a few steps before they are needed. A row that is none has factors of zero: whatever is copied for it counts for nothing.
 #define COLUMNS 128
 #define RANKS 64
 #define DEEP 16
+#define STEPS 3
 #define LONGEST 512
+
+__device__ __forceinline__ void copy_async(float* to, const float* from, bool four) {
+    unsigned address = (unsigned)__cvta_generic_to_shared(to);
+    if (four) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from));
+    else asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address), "l"(from));
+}
+
 extern "C" __global__ void __launch_bounds__(256, 2) segment_sums(const int* __restrict__ shares, const int* __restrict__ owners, int first,
-                                                               int segment, int core, int size, const float* __restrict__ x,
-                                                               const float* __restrict__ offsets, const float* __restrict__ cores,
-                                                               const float* __restrict__ factors, int left_width, int right_width,
-                                                               float* __restrict__ products) {
-    __shared__ float left[DEEP][COLUMNS + 8];
-    __shared__ float right[DEEP][RANKS + 8];
-    __shared__ float shifts[COLUMNS];
+                                                                  int segment, int core, int size, const float* __restrict__ x,
+                                                                  const float* __restrict__ offsets, const float* __restrict__ cores,
+                                                                  const float* __restrict__ factors, int left_width, int right_width,
+                                                                  float* __restrict__ products) {
+    __shared__ __align__(16) float left[STEPS][DEEP][COLUMNS + 8];
+    __shared__ __align__(16) float right[STEPS][DEEP][RANKS + 8];
     __shared__ int numbers[LONGEST];
     __shared__ float weights[LONGEST];
-    int s = blockIdx.y, k = owners[first + s];
-    int column = threadIdx.x % COLUMNS, c = blockIdx.x * COLUMNS + column, half = threadIdx.x / COLUMNS;
-    int rank = threadIdx.x % RANKS, r = blockIdx.z * RANKS + rank, quarter = threadIdx.x / RANKS;
-    int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, group = lane / 4, within = lane % 4;
-    int m_tiles = (min(RANKS, core - (int)blockIdx.z * RANKS) + TILE_M - 1) / TILE_M;
+    int s = blockIdx.y, k = owners[first + s], thread = threadIdx.x;
+    int warp = thread / WARP, lane = thread % WARP, group = lane / 4, within = lane % 4;
+    int first_column = blockIdx.x * COLUMNS, first_rank = blockIdx.z * RANKS;
+    int m_tiles = (min(RANKS, core - first_rank) + TILE_M - 1) / TILE_M;
     long long row = (long long)s * segment;
-    for (int i = threadIdx.x; i < segment; i += blockDim.x) {
-        numbers[i] = shares[(long long)(first + s) * segment + i] - 1;
+    for (int i = thread; i < segment; i += 256) {
+        numbers[i] = max(shares[(long long)(first + s) * segment + i] - 1, 0);
         weights[i] = factors[(row + i) * right_width + core];
     }
     __syncthreads();
-    // Where a thread finds its column: in samples or, after their last one, among cores; after those there is nothing.
-    bool of_samples = c < size, there = c <= size + core;
-    const float* source = of_samples ? x + c : there ? cores + (c - size) : cores;
+    // Four columns at a time where rows begin at multiples of four; the columns of cores follow those of samples.
+    bool fours = size % 4 == 0;
+    int step = fours ? 4 : 1, per_row = COLUMNS / step;
+    int copied = thread % per_row * step, c = first_column + copied;
+    bool of_samples = c < size;
+    const float* source = of_samples ? x + c : c - size < right_width ? cores + (c - size) : cores;
     long long stride = of_samples ? size : right_width;
-    float offset = of_samples ? offsets[(long long)k * size + c] : 0.0f, shift = 0.0f;
-    float c_sums[RANKS / TILE_M][2][4];
-#pragma unroll
-    for (int m = 0; m < RANKS / TILE_M; ++m)
-#pragma unroll
-        for (int j = 0; j < 2; ++j) c_sums[m][j][0] = c_sums[m][j][1] = c_sums[m][j][2] = c_sums[m][j][3] = 0.0f;
-    float next_left[DEEP / 2], next_right[DEEP / 4];
+    int rank = thread % (RANKS / 4) * 4, r = first_rank + rank < right_width ? first_rank + rank : 0;
     auto fetch = [&](int begin) {
-#pragma unroll
-        for (int i = 0; i < DEEP / 2; ++i) {
-            // No branch, and nothing done with the value yet: all loads are under way before one is waited for.
-            int at = begin + half * (DEEP / 2) + i;
-            next_left[i] = source[(of_samples ? (long long)max(numbers[at], 0) : row + at) * stride];
+        int to = begin / DEEP % STEPS;
+        for (int i = thread / per_row; i < DEEP; i += 256 / per_row) {
+            long long from = of_samples ? (long long)numbers[begin + i] : row + begin + i;
+            copy_async(&left[to][i][copied], source + from * stride, fours);
         }
-#pragma unroll
-        for (int i = 0; i < DEEP / 4; ++i) {
-            int at = begin + quarter * (DEEP / 4) + i;
-            next_right[i] = factors[(row + at) * right_width + min(r, core)];
-        }
+        int i = thread / (RANKS / 4);
+        copy_async(&right[to][i][rank], factors + (row + begin + i) * right_width + r, true);
     };
-    fetch(0);
+    float offset[2];
+#pragma unroll
+    for (int j = 0; j < 2; ++j) {
+        int column = first_column + warp * 16 + j * TILE_N + group;
+        offset[j] = column < size ? offsets[(long long)k * size + column] : 0.0f;
+    }
+    // Σ a (x − M) of one column; threads of the second half have every other row.
+    int column = thread % COLUMNS, half = thread / COLUMNS;
+    float own_offset = first_column + column < size ? offsets[(long long)k * size + first_column + column] : 0.0f, shift = 0.0f;
+    float c_sums[RANKS / TILE_M][2][4] = {};
+#pragma unroll
+    for (int i = 0; i < STEPS - 1; ++i) {
+        if (i * DEEP < segment) fetch(i * DEEP);
+        asm volatile("cp.async.commit_group;");
+    }
     for (int begin = 0; begin < segment; begin += DEEP) {
+        asm volatile("cp.async.wait_group %0;" ::"n"(STEPS - 2));
         __syncthreads();
+        if (begin + (STEPS - 1) * DEEP < segment) fetch(begin + (STEPS - 1) * DEEP);
+        asm volatile("cp.async.commit_group;");
+        int at_step = begin / DEEP % STEPS;
 #pragma unroll
         for (int i = 0; i < DEEP / 2; ++i) {
-            int at = begin + half * (DEEP / 2) + i;
-            float value = there && numbers[at] >= 0 ? next_left[i] - offset : 0.0f;
-            left[half * (DEEP / 2) + i][column] = value;
-            shift += weights[at] * value;
+            int at = 2 * i + half;
+            shift += weights[begin + at] * (left[at_step][at][column] - own_offset);
         }
-#pragma unroll
-        for (int i = 0; i < DEEP / 4; ++i) right[quarter * (DEEP / 4) + i][rank] = r < core ? next_right[i] : 0.0f;
-        __syncthreads();
-        if (begin + DEEP < segment) fetch(begin + DEEP);
         // A sum of its own for every step, added by ordinary additions: those of tensor cores round towards zero, which would add up.
-        float step[RANKS / TILE_M][2][4] = {};
+        float sums[RANKS / TILE_M][2][4] = {};
 #pragma unroll
         for (int deep = 0; deep < DEEP; deep += TILE_K) {
             unsigned b_high[2][2], b_low[2][2], high[RANKS / TILE_M][4], low[RANKS / TILE_M][4];
 #pragma unroll
             for (int j = 0; j < 2; ++j) {
                 int at = warp * 16 + j * TILE_N + group;
-                split(left[deep + within][at], b_high[j][0], b_low[j][0]);
-                split(left[deep + within + 4][at], b_high[j][1], b_low[j][1]);
+                split(left[at_step][deep + within][at] - offset[j], b_high[j][0], b_low[j][0]);
+                split(left[at_step][deep + within + 4][at] - offset[j], b_high[j][1], b_low[j][1]);
             }
 #pragma unroll
             for (int m = 0; m < RANKS / TILE_M; ++m) {
                 if (m < m_tiles) {
                     int at = m * TILE_M + group;
-                    split(right[deep + within][at], high[m][0], low[m][0]);
-                    split(right[deep + within][at + 8], high[m][1], low[m][1]);
-                    split(right[deep + within + 4][at], high[m][2], low[m][2]);
-                    split(right[deep + within + 4][at + 8], high[m][3], low[m][3]);
+                    split(right[at_step][deep + within][at], high[m][0], low[m][0]);
+                    split(right[at_step][deep + within][at + 8], high[m][1], low[m][1]);
+                    split(right[at_step][deep + within + 4][at], high[m][2], low[m][2]);
+                    split(right[at_step][deep + within + 4][at + 8], high[m][3], low[m][3]);
 #pragma unroll
-                    for (int j = 0; j < 2; ++j) multiply(step[m][j], low[m], b_high[j][0], b_high[j][1]);
+                    for (int j = 0; j < 2; ++j) multiply(sums[m][j], low[m], b_high[j][0], b_high[j][1]);
                 }
             }
 #pragma unroll
             for (int m = 0; m < RANKS / TILE_M; ++m)
                 if (m < m_tiles)
 #pragma unroll
-                    for (int j = 0; j < 2; ++j) multiply(step[m][j], high[m], b_low[j][0], b_low[j][1]);
+                    for (int j = 0; j < 2; ++j) multiply(sums[m][j], high[m], b_low[j][0], b_low[j][1]);
 #pragma unroll
             for (int m = 0; m < RANKS / TILE_M; ++m)
                 if (m < m_tiles)
 #pragma unroll
-                    for (int j = 0; j < 2; ++j) multiply(step[m][j], high[m], b_high[j][0], b_high[j][1]);
+                    for (int j = 0; j < 2; ++j) multiply(sums[m][j], high[m], b_high[j][0], b_high[j][1]);
         }
 #pragma unroll
         for (int m = 0; m < RANKS / TILE_M; ++m)
 #pragma unroll
             for (int j = 0; j < 2; ++j)
 #pragma unroll
-                for (int i = 0; i < 4; ++i) c_sums[m][j][i] += step[m][j][i];
+                for (int i = 0; i < 4; ++i) c_sums[m][j][i] += sums[m][j][i];
     }
     float* to = products + (long long)s * left_width * right_width;
 #pragma unroll
@@ -275,15 +294,17 @@ extern "C" __global__ void __launch_bounds__(256, 2) segment_sums(const int* __r
         for (int j = 0; j < 2; ++j) {
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
-                int rank = blockIdx.z * RANKS + m * TILE_M + group + i / 2 * 8;
-                int at = blockIdx.x * COLUMNS + warp * 16 + j * TILE_N + 2 * within + i % 2;
+                int rank = first_rank + m * TILE_M + group + i / 2 * 8;
+                int at = first_column + warp * 16 + j * TILE_N + 2 * within + i % 2;
                 if (rank < core && at < left_width) to[(long long)rank * left_width + at] = c_sums[m][j][i];
             }
         }
     }
     // The two halves of the rows, in order.
+    asm volatile("cp.async.wait_all;");
     __syncthreads();
-    if (half == 1) shifts[column] = shift;
+    if (half == 1) left[0][0][column] = shift;
     __syncthreads();
-    if (half == 0 && blockIdx.z == 0 && c < left_width) to[(long long)core * left_width + c] = shift + shifts[column];
+    if (half == 0 && first_rank == 0 && first_column + column < left_width)
+        to[(long long)core * left_width + first_column + column] = shift + left[0][0][column];
 }
