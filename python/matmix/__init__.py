@@ -17,6 +17,7 @@ from ._matmix import Input, Progress, __version__
 from .low_rank import LowRank
 from .mixture import FitInterruptedWarning, Mixture, Posterior
 from .nearest import NearestCore
+from .outliers import OutlierDetector
 from .published import GLRAM, MP2DPCA, MPCA, PPCA, PSOPCA, MixB2DPPCA, MixPPCA, TwoDPCA
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "Mixture",
     "NearestCore",
     "NotFittedError",
+    "OutlierDetector",
     "Parts",
     "Posterior",
     "Progress",

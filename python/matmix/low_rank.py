@@ -198,9 +198,10 @@ class LowRank(ModelEstimator):
 
     def reconstruction_error(self, X: Data) -> float:
         """The paper's e = sqrt(Σ‖X − X̂‖²/N)."""
-        return float(np.sqrt(self._squared_errors(X).mean()))
+        return float(np.sqrt(self.squared_errors(X).mean()))
 
-    def _squared_errors(self, X: Data) -> np.ndarray:
+    def squared_errors(self, X: Data) -> np.ndarray:
+        """‖X_n − X̂_n‖² of every sample, shape (N,)."""
         return self._ask(self._check(X), "squared_error", each=(), dtype=np.float64)
 
     def _facts(self) -> Iterable[tuple[str, str]]:

@@ -327,9 +327,10 @@ class Mixture(DensityMixin, MixtureFitting):
 
     def reconstruction_error(self, X: Data) -> float:
         """The paper's e = sqrt(Σ‖X − X̂‖²/N)."""
-        return float(np.sqrt(self._squared_errors(X).mean()))
+        return float(np.sqrt(self.squared_errors(X).mean()))
 
-    def _squared_errors(self, X: Data) -> np.ndarray:
+    def squared_errors(self, X: Data) -> np.ndarray:
+        """‖X_n − X̂_n‖² of every sample, shape (N,), rebuilt by its most probable component."""
         return self._ask(self._check(X), "squared_error", each=(), dtype=np.float64, total=True)
 
     def score_samples(self, X: Data) -> np.ndarray:
@@ -467,6 +468,14 @@ class Mixture(DensityMixin, MixtureFitting):
         """The number of free parameters, as BIC and AIC count them."""
         check_is_fitted(self)
         return int(self.model_.n_parameters)
+
+    @property
+    def explained_variance_ratio_(self) -> np.ndarray:
+        """The share of each component's variance that its cores explain, shape (K,); the rest is noise."""
+        check_is_fitted(self)
+        explained = np.prod([(u**2).sum(axis=(1, 2)) for u in self.loadings_], axis=0)
+        size = np.prod([u.shape[1] for u in self.loadings_])
+        return explained / (explained + size * self.noise_variances_)
 
     # -- for the published names and for notebooks -----------------------------------------------------------------
 

@@ -11,6 +11,8 @@ VECTORS = [
     matmix.LowRank(rank=1, center=False),
     matmix.NearestCore(),
     matmix.NearestCore(matmix.LowRank()),
+    matmix.OutlierDetector(),
+    matmix.OutlierDetector(matmix.PPCA(rank=1)),
     matmix.PPCA(),
     matmix.MixPPCA(),
 ]

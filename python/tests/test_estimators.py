@@ -350,3 +350,26 @@ def test_notebooks(digits, fitted):
     assert "text/html" in fitted._repr_mimebundle_()
     assert "LowRank" in matmix.LowRank(2).fit(digits[0])._repr_html_()
     assert "<pre>" in matmix.Mixture()._repr_html_()
+
+
+def test_explained_variance_and_errors_of_samples(digits):
+    X = digits[0][:200, ::4, ::4].astype(float)
+    model = matmix.Mixture(2, rank=2, random_state=0).fit(X)
+    for k, share in enumerate(model.explained_variance_ratio_):
+        noise = X[0].size * model.noise_variances_[k]
+        assert share == pytest.approx(1 - noise / np.trace(model.get_covariance(k)))
+    errors = ((X - model.reconstruct(X)) ** 2).sum(axis=(1, 2))
+    np.testing.assert_allclose(model.squared_errors(X), errors, rtol=1e-8)
+    low = matmix.LowRank(rank=2).fit(X)
+    np.testing.assert_allclose(low.squared_errors(X), ((X - low.reconstruct(X)) ** 2).sum(axis=(1, 2)), rtol=1e-8)
+
+
+def test_outliers_are_found(digits):
+    X = digits[0].copy()
+    bad = np.random.default_rng(0).choice(len(X), 20, replace=False)
+    X[bad] = 255 - X[bad]
+    model = matmix.OutlierDetector(matmix.Mixture(2, rank=4, noise="t", random_state=0), contamination=0.02).fit(X)
+    found = np.flatnonzero(model.predict(X) < 0)
+    assert set(found) == set(bad)
+    np.testing.assert_array_equal(model.decision_function(X) < 0, model.predict(X) < 0)
+    assert matmix.OutlierDetector(matmix.Mixture(random_state=0)).fit_predict(X).sum() == len(X) - 2 * (len(X) // 10)

@@ -8,6 +8,7 @@ pub(crate) mod fit;
 pub(crate) mod impute;
 pub(crate) mod info;
 pub(crate) mod montage;
+pub(crate) mod outliers;
 pub(crate) mod recognize;
 pub(crate) mod reconstruct;
 pub(crate) mod report;

@@ -14,6 +14,7 @@ fn help() {
         "reconstruct",
         "assign",
         "score",
+        "outliers",
         "sample",
         "recognize",
         "info",
@@ -81,6 +82,11 @@ fn what_a_model_says_about_data() {
     snapshot!("assign", path, &with("assign", &[]));
     snapshot!("score", path, &with("score", &["-o", "s.npy", "--worst", "3"]));
     snapshot!("score_json", path, &with("score", &["--worst", "1", "--json"]));
+    snapshot!("outliers", path, &with("outliers", &["--contamination", "0.34", "--picture", "worst.png"]));
+    snapshot!("outliers_json", path, &with("outliers", &["--threshold", "-1000", "--json"]));
+    snapshot!("outliers_share", path, &with("outliers", &["--contamination", "0.7"]));
+    // A machine of the tests may have a GPU; what is asked for here none has.
+    assert!(String::from_utf8_lossy(&ok(path, &["info", "--devices"]).stdout).contains("cpu"));
     snapshot!("assign_json", path, &with("assign", &["--limit", "2", "--json"]));
     snapshot!("sample", path, &["sample", "m.mm", "-n", "4", "--seed", "1", "-o", "drawn.npy"]);
     snapshot!("sample_png", path, &["sample", "m.mm", "-n", "4", "-o", "drawn.png"]);
