@@ -18,6 +18,7 @@ from .low_rank import LowRank
 from .mixture import FitInterruptedWarning, Mixture, Posterior
 from .nearest import NearestCore
 from .published import GLRAM, MP2DPCA, MPCA, PPCA, PSOPCA, MixB2DPPCA, MixPPCA, TwoDPCA
+from .selection import Selection, select
 
 __all__ = [
     "GLRAM",
@@ -38,9 +39,11 @@ __all__ = [
     "Parts",
     "Posterior",
     "Progress",
+    "Selection",
     "TwoDPCA",
     "__version__",
     "datasets",
     "load",
     "plot",
+    "select",
 ]

@@ -1,6 +1,9 @@
 //! What the library calls things: choices, defaults and presets, so that Python has no list of its own.
 
-use matmix::{Algorithm, Distance, FitOptions, Noise, Precision, Preset, Reconstruction, Samples, StopRule};
+use matmix::{
+    Algorithm, Criterion, Distance, FitOptions, Noise, Precision, Preset, Reconstruction, Samples, Search,
+    StopRule,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -53,10 +56,12 @@ macro_rules! names {
 pub(crate) fn add(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let choices = PyDict::new(m.py());
     choices.set_item("algorithm", names!(Algorithm))?;
+    choices.set_item("criterion", names!(Criterion))?;
     choices.set_item("distance", names!(Distance))?;
     choices.set_item("noise", names!(Noise))?;
     choices.set_item("precision", names!(Precision))?;
     choices.set_item("rule", names!(Reconstruction))?;
+    choices.set_item("search", names!(Search))?;
     choices.set_item("stop", names!(StopRule))?;
     m.add("CHOICES", choices)?;
     m.add("DEFAULTS", serde_json::to_string(&FitOptions::default()).unwrap_or_default())?;

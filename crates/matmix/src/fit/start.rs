@@ -73,9 +73,32 @@ fn draw_distinct(engine: &dyn Engine, count: usize, rng: &mut ChaCha8Rng) -> Vec
 
 /// How many samples the clusters are sought in.
 fn subset_len(engine: &dyn Engine, components: usize) -> usize {
-    let wanted = SUBSET_LEAST.max(SUBSET_PER_COMPONENT * components);
+    affordable(engine, SUBSET_LEAST.max(SUBSET_PER_COMPONENT * components), components)
+}
+
+/// So many samples, or as many as may be fetched.
+pub(super) fn affordable(engine: &dyn Engine, wanted: usize, components: usize) -> usize {
     let affordable = SUBSET_BYTES / (engine.sample_len() * engine.element().size()).max(1);
     wanted.min(affordable.max(SUBSET_FEWEST * components))
+}
+
+/// So many of the samples, drawn at random, or all of them if there are no more, where this process can read them again and again.
+pub(super) fn at_hand<'a>(
+    engine: &'a dyn Engine,
+    count: usize,
+    rng: &mut ChaCha8Rng,
+) -> Result<Cow<'a, Samples<'a>>> {
+    let whole = engine.len() <= count;
+    // Samples in parts are brought together: what is found should not depend on who holds the parts.
+    let is_here = |samples: &&Samples<'_>| whole && samples.parts().len() == 1 && !samples.is_read_ahead();
+    Ok(match engine.local().filter(is_here) {
+        Some(samples) => Cow::Borrowed(samples),
+        None if whole => Cow::Owned(engine.fetch((0..engine.len()).collect())?),
+        None => {
+            let count = count.min(engine.n_effective());
+            Cow::Owned(engine.fetch(draw_distinct(engine, count, rng))?)
+        }
+    })
 }
 
 /// k-means++ and a few Lloyd steps, then `LowRank` in every cluster.
@@ -92,17 +115,7 @@ pub(super) fn k_means(
 ) -> Result<Mixture> {
     let subset_len = subset_len(engine, components);
     let whole = engine.len() <= subset_len;
-    // Samples in parts are brought together: the clusters should not depend on who holds the parts.
-    let at_hand = |samples: &&Samples<'_>| whole && samples.parts().len() == 1 && !samples.is_read_ahead();
-    let samples = match engine.local().filter(at_hand) {
-        Some(samples) => Cow::Borrowed(samples),
-        None if whole => Cow::Owned(engine.fetch((0..engine.len()).collect())?),
-        None => {
-            let count = subset_len.min(engine.n_effective());
-            Cow::Owned(engine.fetch(draw_distinct(engine, count, rng))?)
-        }
-    };
-    let samples = &*samples;
+    let samples = &*at_hand(engine, subset_len, rng)?;
     let held = engine.backend().over(samples)?;
     let (centres, groups) = cluster(samples, &*held, components, &moments.mean, rng)?;
     let known = match whole {
@@ -188,14 +201,28 @@ fn local(
     if ratio.is_finite() && ratio > 0.0 {
         variances.iter_mut().flatten().for_each(|v| *v *= ratio);
     }
-    let (size, core_len) = (cluster.sample_len() as f64, rank.iter().product::<usize>() as f64);
+    scaled_component(cluster.shape(), moments.mean.clone(), loadings, &variances, moments.variance, floor)
+}
+
+/// A component with these orthonormal loadings as its directions: `variances` are those of the cores along each, and `variance` is
+/// that of the samples in all, so that what the cores leave over is noise.
+pub(super) fn scaled_component(
+    shape: &[usize],
+    mean: Vec<f64>,
+    loadings: Vec<Matrix>,
+    variances: &[Vec<f64>],
+    variance: f64,
+    floor: f64,
+) -> Result<Component> {
+    let rank: Vec<usize> = loadings.iter().map(Matrix::cols).collect();
+    let (size, core_len) = (mean.len() as f64, rank.iter().product::<usize>() as f64);
     let captured = variances.iter().map(|v| v.iter().sum::<f64>()).fold(f64::INFINITY, f64::min);
-    let noise = if size > core_len { (moments.variance - captured) / (size - core_len) } else { floor };
+    let noise = if size > core_len { (variance - captured) / (size - core_len) } else { floor };
     let noise = noise.max(floor);
     // s_j is a product over the modes; each mode's share of the signal is what its variances exceed the noise by.
     let order = rank.len() as f64;
     let mut signals = Vec::new();
-    for (variances, &r) in variances.iter().zip(rank) {
+    for (variances, &r) in variances.iter().zip(&rank) {
         let share = noise * core_len / r as f64;
         signals.push(variances.iter().map(|v| (v - share).max(1e-2 * v).max(floor)).collect::<Vec<_>>());
     }
@@ -209,7 +236,7 @@ fn local(
             Matrix::from_fn(v.rows(), v.cols(), |i, j| v[(i, j)] * (signal[j] / sum * scale).sqrt())
         })
         .collect();
-    Component::new(cluster.shape(), moments.mean.clone(), loadings, noise)
+    Component::new(shape, mean, loadings, noise)
 }
 
 /// k-means: the centres, and the cluster of every sample.
