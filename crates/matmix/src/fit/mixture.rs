@@ -155,7 +155,10 @@ impl<'a> About<'a> {
             return Ok(model);
         }
         let model = match &self.options.start {
-            Start::KMeans => start::k_means(engine, k, &self.rank, self.floor, &self.moments, &mut rng)?,
+            Start::KMeans => {
+                let effort = start::Effort::for_start(k);
+                start::k_means(engine, k, &self.rank, self.floor, &self.moments, effort, &mut rng)?
+            }
             Start::Random => start::random(engine, k, &self.rank, self.floor, &mut rng)?,
             Start::Model(model) => (**model).clone(),
         };

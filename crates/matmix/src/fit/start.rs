@@ -16,9 +16,27 @@ use crate::model::{Component, Mixture};
 use crate::parallel;
 use crate::pass::{DistancesPass, Engine, Moments};
 
-/// Lloyd steps after k-means++: a start, not a clustering. On digits (50 seeds) ten of them lead to the same mean
-/// log-likelihood as one, and each costs a pass over the data.
-const LLOYD_STEPS: usize = 1;
+/// How much k-means does for its clusters.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Effort {
+    /// Candidates for each next centre.
+    pub(super) candidates: usize,
+    /// Lloyd steps after k-means++.
+    pub(super) lloyd_steps: usize,
+}
+
+impl Effort {
+    /// A start, not a clustering: on digits (50 seeds) ten Lloyd steps lead to the same mean log-likelihood as one, and each
+    /// costs a pass over the data. The candidates are worth 2 nats per sample after the fit.
+    pub(super) fn for_start(components: usize) -> Self {
+        Self { candidates: 2 + (components as f64).ln() as usize, lloyd_steps: 1 }
+    }
+
+    /// The squared distances of each sample that so many clusters take.
+    pub(super) fn distances(self, clusters: usize) -> usize {
+        1 + (clusters - 1) * self.candidates + (self.lloyd_steps + 1) * clusters
+    }
+}
 
 /// The clusters of a start are sought in so many samples, or in so many per component if that is more; but in no
 /// more bytes than these, unless there would be too few samples for the components.
@@ -111,13 +129,14 @@ pub(super) fn k_means(
     rank: &[usize],
     floor: f64,
     moments: &Moments,
+    effort: Effort,
     rng: &mut ChaCha8Rng,
 ) -> Result<Mixture> {
     let subset_len = subset_len(engine, components);
     let whole = engine.len() <= subset_len;
     let samples = &*at_hand(engine, subset_len, rng)?;
     let held = engine.backend().over(samples)?;
-    let (centres, groups) = cluster(samples, &*held, components, &moments.mean, rng)?;
+    let (centres, groups) = cluster(samples, &*held, components, &moments.mean, effort, rng)?;
     let known = match whole {
         true => None,
         // One cluster is the whole set.
@@ -245,6 +264,7 @@ fn cluster(
     held: &dyn Engine,
     components: usize,
     reference: &[f64],
+    effort: Effort,
     rng: &mut ChaCha8Rng,
 ) -> Result<(Vec<Vec<f64>>, Vec<usize>)> {
     let distances = |points: &[Vec<f64>]| {
@@ -255,9 +275,8 @@ fn cluster(
         return Ok((vec![reference.to_vec()], vec![0; samples.len()]));
     }
     // Greedy k-means++ (Arthur & Vassilvitskii 2007): a few candidates for each next centre, drawn in proportion to
-    // their squared distance to those chosen; the one that leaves the least distance is taken. On digits the
-    // candidates are worth 2 nats per sample after the fit.
-    let candidates = 2 + (components as f64).ln() as usize;
+    // their squared distance to those chosen; the one that leaves the least distance is taken.
+    let Effort { candidates, lloyd_steps } = effort;
     let mut distance = vec![1.0; samples.len()];
     let mut centres: Vec<Vec<f64>> = Vec::new();
     while centres.len() < components {
@@ -277,7 +296,7 @@ fn cluster(
         distance = (0..samples.len()).map(|n| left(best, n)).collect();
         centres.push(points.swap_remove(best));
     }
-    for _ in 0..LLOYD_STEPS {
+    for _ in 0..lloyd_steps {
         let sums = passes::groups(held, &centres, reference)?;
         for (centre, group) in centres.iter_mut().zip(&sums.groups) {
             if let Some(mean) = group.mean(centre) {

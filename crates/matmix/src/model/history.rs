@@ -87,6 +87,8 @@ choices! {
         Merge = "merge",
         /// One was split and two were merged.
         Exchange = "exchange",
+        /// Several were split, and as many pairs merged.
+        Breathe = "breathe",
     }
 }
 
@@ -118,19 +120,22 @@ pub struct Searched {
 }
 
 impl Searched {
-    /// How many components were split, pairs merged and exchanges kept.
+    const EXCHANGES: &[SearchMove] = &[SearchMove::Exchange, SearchMove::Breathe];
+
+    /// How many components were split, pairs merged and exchanges kept; a breath is as many exchanges as it split components.
     pub fn counts(&self) -> [usize; 3] {
-        let count = |kind: SearchMove| {
-            let steps = self.steps.iter().filter(|step| step.kind == kind && step.kept);
+        let count = |kinds: &[SearchMove]| {
+            let steps = self.steps.iter().filter(|step| kinds.contains(&step.kind) && step.kept);
             steps.map(|step| step.count).sum()
         };
-        [SearchMove::Split, SearchMove::Merge, SearchMove::Exchange].map(count)
+        [&[SearchMove::Split][..], &[SearchMove::Merge], Self::EXCHANGES].map(count)
     }
 
     /// What the exchanges gained, in mean log-likelihood per sample.
     pub fn gain(&self) -> f64 {
         let last = |exchanges: bool| {
-            let kept = self.steps.iter().filter(|s| s.kept && (exchanges || s.kind != SearchMove::Exchange));
+            let kept =
+                self.steps.iter().filter(|s| s.kept && (exchanges || !Self::EXCHANGES.contains(&s.kind)));
             kept.last().map_or(0.0, |s| s.log_likelihood)
         };
         last(true) - last(false)

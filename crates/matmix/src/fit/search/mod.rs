@@ -2,7 +2,7 @@
 //!
 //! Where EM ends depends on where it begins, and no start of K components at once is good everywhere. A search begins with one
 //! component and splits those whose own samples gain most from two, to half as many again as are wanted; merges the pairs that lose
-//! least; and then exchanges, a split paired with a merge, as long as the likelihood rises. What a split gains is known from a
+//! least; and then exchanges, a split paired with a merge, and breathes, several of both at once, as long as the likelihood rises. What a split gains is known from a
 //! few iterations on the samples of one component, what a merge loses from parameters, and for the cheapest pairs from their samples.
 //!
 //! All of it runs on samples at hand: those of a small set, or some that are fetched by number. The loop goes on from what it finds.
@@ -35,10 +35,10 @@ const OVERSHOOT: f64 = 1.5;
 const SHARE: usize = 2;
 
 /// Passes over all samples after components were split or merged.
-const PASSES: usize = 4;
+const PASSES: usize = 3;
 
 /// Passes of an exchange before it is judged.
-const TRIAL_PASSES: usize = 6;
+const TRIAL_PASSES: usize = 4;
 
 /// Merges whose loss is measured, while merging down and for an exchange.
 const MEASURED: usize = 4;
@@ -49,7 +49,14 @@ const WORTH_TRYING: f64 = 0.6;
 
 /// Exchanges at most, and failures in a row after which there are no more.
 const EXCHANGES: usize = 12;
-const FAILURES: usize = 3;
+const FAILURES: usize = 2;
+
+/// Breaths at most; each splits one component in so many, and takes so many passes before as many are merged. One is kept if it raises
+/// the log-likelihood by this share: it costs as much as several exchanges.
+const BREATHS: usize = 4;
+const BREATH: usize = 3;
+const BREATH_PASSES: usize = 2;
+const BREATH_GAIN: f64 = 1e-5;
 
 /// The samples a search runs on, in all and per component, unless the set has fewer than four times as many.
 const SAMPLES: usize = 4096;
@@ -80,6 +87,7 @@ pub(super) fn search(about: &About<'_>, rng: &mut ChaCha8Rng) -> Result<Option<(
     }
     let now = searching.merge_down(now, wanted)?;
     let now = searching.exchange(now)?;
+    let now = searching.breathe(now)?;
     let Searching { steps, .. } = searching;
     let passes = ground.passes(wanted, engine.len());
     Ok(Some((now.model, Searched { samples: samples.len(), passes, steps })))
@@ -110,7 +118,15 @@ impl<'a, 'r> Searching<'a, 'r> {
         let ground = self.ground;
         let held = ground.backend.over(ground.samples)?;
         let floor = ground.constraints.noise_floor;
-        let one = start::k_means(&*held, 1, ground.rank, floor, ground.moments, self.rng)?;
+        let one = start::k_means(
+            &*held,
+            1,
+            ground.rank,
+            floor,
+            ground.moments,
+            start::Effort::for_start(1),
+            self.rng,
+        )?;
         let now = ground.climb(with_noise(one, about.options)?, PASSES)?;
         self.note(SearchMove::Begin, 1, &now, true);
         Ok(now)
@@ -134,15 +150,19 @@ impl<'a, 'r> Searching<'a, 'r> {
     /// Merges the pairs that lose least until so many components are left; samples stay where they are meanwhile.
     pub(in crate::fit) fn merge_down(&mut self, mut now: Climbed, components: usize) -> Result<Climbed> {
         let merges = now.model.n_components().saturating_sub(components);
-        for _ in 0..merges {
-            let Some(merge) = self.merges(&now, MEASURED)?.into_iter().min_by(by_loss) else { break };
-            now = merged(&now, &merge, self.ground);
-        }
         if merges > 0 {
-            now = self.ground.climb(now.model, PASSES)?;
+            now = self.narrowed(now, components)?;
             self.note(SearchMove::Merge, merges, &now, true);
         }
         Ok(now)
+    }
+
+    fn narrowed(&mut self, mut now: Climbed, components: usize) -> Result<Climbed> {
+        while now.model.n_components() > components {
+            let Some(merge) = self.merges(&now, MEASURED)?.into_iter().min_by(by_loss) else { break };
+            now = merged(&now, &merge, self.ground);
+        }
+        self.ground.climb(now.model, PASSES)
     }
 
     /// The cheapest merges, measured.
@@ -178,6 +198,27 @@ impl<'a, 'r> Searching<'a, 'r> {
                     break;
                 }
             }
+        }
+        Ok(now)
+    }
+
+    /// Several splits at once and as many merges, as long as the likelihood rises: what no single exchange can change.
+    pub(in crate::fit) fn breathe(&mut self, mut now: Climbed) -> Result<Climbed> {
+        let components = now.model.n_components();
+        for _ in 0..if components > BREATH { BREATHS } else { 0 } {
+            let mut splits = self.splits.all(self.ground, &now, self.rng)?;
+            splits.truncate(components / BREATH);
+            if splits.is_empty() {
+                break;
+            }
+            let wide = self.ground.climb(split(&now.model, &splits), BREATH_PASSES)?;
+            let after = self.narrowed(wide, components)?;
+            let kept = after.log_likelihood > now.log_likelihood + BREATH_GAIN * now.log_likelihood.abs();
+            self.note(SearchMove::Breathe, splits.len(), &after, kept);
+            if !kept {
+                break;
+            }
+            now = after;
         }
         Ok(now)
     }

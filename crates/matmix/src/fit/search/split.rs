@@ -4,14 +4,18 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::super::mixture::updates;
-use super::super::{passes, start};
+use super::super::passes;
+use super::super::start::{self, Effort};
 use super::ground::{Climbed, Ground};
 use crate::error::Result;
 use crate::model::{Component, Mixture};
 use crate::parallel;
 
 /// Passes of the two over the samples of the one. More of them sharpen the gains and change hardly any decision.
-const PASSES: usize = 10;
+const PASSES: usize = 7;
+
+/// Two clusters are cheap, and decide what is found.
+const EFFORT: Effort = Effort { candidates: 3, lloyd_steps: 2 };
 
 /// A split is remembered as long as no more than this share of the samples of its component has changed.
 const CHANGED: f64 = 0.05;
@@ -91,9 +95,8 @@ fn in_two(
     let held = ground.backend.over(&samples)?;
     let moments = passes::moments(&*held, false)?;
     let floor = ground.constraints.noise_floor;
-    let two = start::k_means(&*held, 2, ground.rank, floor, &moments, rng)?;
-    // What k-means asks: one centre, two candidates, a Lloyd step and the clusters.
-    ground.count_distances(samples.len() * (1 + 2 + 2 + 2));
+    let two = start::k_means(&*held, 2, ground.rank, floor, &moments, EFFORT, rng)?;
+    ground.count_distances(samples.len() * EFFORT.distances(2));
     let two = with_degrees_of(two, one)?;
     let two = ground.rise(&samples, two, PASSES)?;
     let first = updates(two.shape(), two.rank(), 2)[0];

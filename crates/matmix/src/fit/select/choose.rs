@@ -69,7 +69,7 @@ fn best(judged: &[Judged], criterion: Criterion) -> usize {
 /// The candidate that the criterion chooses.
 pub(super) fn choose(judged: &[Judged], options: &SelectOptions) -> usize {
     let best = best(judged, options.criterion);
-    if !(options.one_standard_error && options.criterion == Criterion::HeldOut) {
+    if !options.is_cautious() {
         return best;
     }
     let close = |&at: &usize| {
@@ -91,7 +91,12 @@ pub(super) fn table(judged: &[Judged], criterion: Criterion) -> Vec<Candidate> {
 }
 
 /// What the table says.
-pub(super) fn advice(candidates: &[Candidate], chosen: usize, options: &SelectOptions) -> String {
+pub(super) fn advice(
+    candidates: &[Candidate],
+    chosen: usize,
+    first: &[usize],
+    options: &SelectOptions,
+) -> String {
     let best = &candidates[chosen];
     let k = best.components;
     let by = match options.criterion {
@@ -100,13 +105,13 @@ pub(super) fn advice(candidates: &[Candidate], chosen: usize, options: &SelectOp
     };
     let rank = sides(&best.rank);
     let mut words = vec![format!("K = {k} with cores of {rank} is chosen {by}")];
-    let same_rank: Vec<&Candidate> = candidates.iter().filter(|c| c.rank == best.rank).collect();
-    let most = same_rank.iter().map(|c| c.components).max().unwrap_or(k);
+    let most = candidates.iter().map(|c| c.components).max().unwrap_or(k);
+    let sure = if options.is_cautious() { "no more than a standard error" } else { "nothing" };
     if options.least_components < options.most_components {
         words.push(match k == most && k == options.most_components {
             true => "more components than were tried may be better still".into(),
             false if k == most => format!("the samples do not come apart into more than {most} components"),
-            false => format!("beyond K = {k} nothing is gained"),
+            false => format!("beyond K = {k} {sure} is gained"),
         });
     }
     let gain = |other: &Candidate| match options.criterion {
@@ -114,9 +119,13 @@ pub(super) fn advice(candidates: &[Candidate], chosen: usize, options: &SelectOp
         _ => None,
     };
     let same_k: Vec<&Candidate> = candidates.iter().filter(|c| c.components == k).collect();
-    let first = options.fit.rank_for(&vec![usize::MAX; best.rank.len()]).unwrap_or_default();
-    if let Some(nats) = same_k.iter().find(|c| c.rank == first && c.rank != best.rank).and_then(|c| gain(c)) {
-        words.push(format!("{rank} gains {nats:.1} nats per sample over {}", sides(&first)));
+    if let Some(nats) = same_k
+        .iter()
+        .find(|c| c.rank == first && c.rank != best.rank)
+        .and_then(|c| gain(c))
+        .filter(|nats| *nats > 0.0)
+    {
+        words.push(format!("{rank} gains {nats:.1} nats per sample over {}", sides(first)));
     }
     format!("{}.", words.join("; "))
 }

@@ -70,11 +70,6 @@ impl<'a> Walker<'a> {
         Self { fold, backend, options, passes: 0.0 }
     }
 
-    /// The most components its samples could be enough for.
-    pub(super) fn most(&self) -> usize {
-        self.fold.train.n_effective()
-    }
-
     /// Models of every number of components from `most` down to `least`, each from the one before by the merge that loses least; fewer if
     /// the samples do not come apart into so many.
     pub(super) fn path(

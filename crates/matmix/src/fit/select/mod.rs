@@ -186,6 +186,11 @@ pub fn select_on(
 }
 
 impl SelectOptions {
+    /// Whether a simpler candidate than the best may be chosen.
+    fn is_cautious(&self) -> bool {
+        self.one_standard_error && self.criterion == Criterion::HeldOut
+    }
+
     fn validate(&self, engine: &dyn Engine) -> Result<()> {
         let wrong = |option, value: String, expected| Err(Error::Option { option, value, expected });
         let SelectOptions { least_components: least, most_components: most, .. } = *self;
@@ -223,19 +228,27 @@ fn run(engine: &dyn Engine, options: &SelectOptions) -> Result<Selection> {
     let mut walkers: Vec<Walker<'_>> =
         folds.iter().map(|fold| Walker::new(fold, engine.backend(), &options.fit)).collect();
     let mut judged: Vec<Judged> = Vec::new();
-    let mut rank = options.fit.rank_for(engine.shape())?;
+    let first = options.fit.rank_for(engine.shape())?;
+    let mut rank = first.clone();
+    // No fold has fewer samples than components.
+    let enough = folds.iter().map(|fold| fold.train.n_effective()).min().unwrap_or(1);
+    let most = options.most_components.min(enough);
     let judge = |worths: Vec<Worth>| Judged::new(worths, &folds);
     for _ in 0..if options.choose_rank { ROUNDS } else { 1 } {
         let mut paths = Vec::new();
         for walker in &mut walkers {
-            let most = options.most_components.min(walker.most());
-            paths.push(walker.path(&rank, options.least_components.min(most), most, &mut rng)?);
+            paths.push(walker.path(&rank, options.least_components, most, &mut rng)?);
         }
         // As many as every fold has come to, from the fewest up.
         let common = paths.iter().map(Vec::len).min().unwrap_or(0);
         for at in 0..common {
             let worths = paths.iter().map(|path| path[path.len() - 1 - at].clone()).collect();
             judged.push(judge(worths));
+        }
+        if judged.is_empty() {
+            let expected = "a range that begins with fewer: the samples do not come apart into so many";
+            let value = format!("{}..{}", options.least_components, options.most_components);
+            return Err(Error::Option { option: "components", value, expected });
         }
         if !options.choose_rank {
             break;
@@ -254,7 +267,7 @@ fn run(engine: &dyn Engine, options: &SelectOptions) -> Result<Selection> {
     candidates.sort_by(|a, b| a.rank.cmp(&b.rank).then(a.components.cmp(&b.components)));
     let same = |c: &Candidate| c.components == chosen.components && c.rank == chosen.rank;
     let chosen = candidates.iter().position(same).unwrap_or(0);
-    let advice = advice(&candidates, chosen, options);
+    let advice = advice(&candidates, chosen, &first, options);
     let fit = Fit { model, history: Default::default(), assigned: vec![], range: [f64::NAN; 2] };
     let passes = walkers.iter().map(|walker| walker.passes).sum();
     Ok(Selection { candidates, chosen, criterion: options.criterion, advice, passes, fit })
