@@ -19,6 +19,7 @@ from .mixture import FitInterruptedWarning, Mixture, Posterior
 from .nearest import NearestCore
 from .outliers import OutlierDetector
 from .published import GLRAM, MP2DPCA, MPCA, PPCA, PSOPCA, MixB2DPPCA, MixPPCA, TwoDPCA
+from .selection import Selection, select
 
 __all__ = [
     "GLRAM",
@@ -40,9 +41,11 @@ __all__ = [
     "Parts",
     "Posterior",
     "Progress",
+    "Selection",
     "TwoDPCA",
     "__version__",
     "datasets",
     "load",
     "plot",
+    "select",
 ]

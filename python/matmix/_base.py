@@ -35,6 +35,9 @@ class History:
     early : list of dict
         The iterations before those of the two series, over parts of the samples: the `share` of the samples, and the
         series of each part.
+    search : dict or None
+        What was done to find the start, if it was searched for: how many `samples` it ran on, how many `passes` it cost, and its
+        `steps`.
     passes : float
         Passes over the whole set: one over a part counts as its share.
     events : list of dict
@@ -50,6 +53,7 @@ class History:
     log_likelihood: list[float] = field(default_factory=list)
     reconstruction_error: list[float] = field(default_factory=list)
     early: list[dict[str, Any]] = field(default_factory=list)
+    search: dict[str, Any] | None = None
     passes: float = 0.0
     events: list[dict[str, Any]] = field(default_factory=list)
     stop: str | None = None

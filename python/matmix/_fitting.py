@@ -49,6 +49,7 @@ class MixtureFitting(ModelEstimator):
     noise: str
     dof: Any
     init_params: Any
+    search: str
     n_init: int
     max_iter: int
     tol: float
@@ -74,6 +75,7 @@ class MixtureFitting(ModelEstimator):
         "dof": [StrOptions({"estimated", "shared"}), Interval(Real, 0, None, closed="neither")],
         # A name, a model or a file: `_start` tells them apart.
         "init_params": "no_validation",
+        "search": one_of("search"),
         "n_init": [AT_LEAST_ONE],
         "stop": one_of("stop"),
         "accelerate": ["boolean"],

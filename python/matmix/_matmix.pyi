@@ -30,6 +30,7 @@ __all__ = [
     "merge_sums",
     "open",
     "run_task",
+    "select_mixture",
     "tree_levels",
     "wanted_rows",
 ]
@@ -239,6 +240,16 @@ def fit_mixture(
     device: str,
     callback: Callable[[Progress], Any] | None,
 ) -> tuple[MixtureModel, str, bool]: ...
+def select_mixture(
+    x: NDArray[Any] | Elsewhere,
+    shape: Sequence[int],
+    *,
+    preset: str | None,
+    weights: _Floats | None,
+    scale: float,
+    options: str,
+    selection: str,
+) -> tuple[MixtureModel, str, str, bool]: ...
 def fit_batch(
     x: NDArray[Any],
     shape: Sequence[int],

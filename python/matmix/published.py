@@ -58,6 +58,7 @@ class _One(Mixture):
 
     n_components = 1
     n_init = 1
+    search = "none"
 
     def __init__(
         self,
@@ -112,7 +113,7 @@ class _One(Mixture):
 class PPCA(_One):
     """Probabilistic PCA (Tipping, Bishop 1999) of vectors, or of the flattened samples.
 
-    Parameters, attributes and methods are those of `Mixture` without `n_components` and `n_init`; `rank` is the
+    Parameters, attributes and methods are those of `Mixture` without `n_components`, `n_init` and `search`; `rank` is the
     number of factors, as for `MixPPCA`.
 
     Examples
@@ -129,7 +130,7 @@ class PPCA(_One):
 class PSOPCA(_One):
     """Probabilistic second-order PCA (Yu, Bi, Ye 2011): ``X = L B Rᵀ + M + noise``, one component.
 
-    Parameters, attributes and methods are those of `Mixture` without `n_components` and `n_init`; samples must be
+    Parameters, attributes and methods are those of `Mixture` without `n_components`, `n_init` and `search`; samples must be
     matrices.
 
     Examples

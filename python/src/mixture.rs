@@ -6,7 +6,7 @@ use std::sync::Arc;
 use matmix::data::Labels;
 use matmix::report::content::{Axis, Colours};
 use matmix::report::{ReportOptions, write_report};
-use matmix::{Device, FitOptions, Meter, Mixture, Model, ModelFile, OnlineFit, Preset, Start};
+use matmix::{Device, FitOptions, Meter, Mixture, Model, ModelFile, OnlineFit, Preset, SelectOptions, Start};
 use numpy::{PyArray1, PyArray2, PyArrayDyn, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -17,7 +17,7 @@ use crate::ask::Question;
 use crate::data::file;
 use crate::errors::{choice, detached, to_python};
 use crate::input::ModelInput;
-use crate::progress::fit_listening;
+use crate::progress::{fit_listening, select_listening};
 
 /// A fitted mixture.
 #[pyclass(frozen, module = "matmix._matmix")]
@@ -92,6 +92,41 @@ pub(crate) fn fit_mixture(
     };
     let history = serde_json::to_string(&fit.history).unwrap_or_default();
     Ok((MixtureModel { model: fit.model }, history, interrupted))
+}
+
+/// Chooses and fits a mixture: the model, its history and the candidates as JSON, and whether Ctrl-C ended the last fit.
+#[pyfunction]
+#[pyo3(signature = (x, shape, *, preset, weights, scale, options, selection))]
+pub(crate) fn select_mixture(
+    py: Python<'_>,
+    x: Held<'_>,
+    shape: Vec<usize>,
+    preset: Option<&str>,
+    weights: Option<Numbers<'_>>,
+    scale: f64,
+    options: &str,
+    selection: &str,
+) -> PyResult<(MixtureModel, String, String, bool)> {
+    let meter = Arc::new(Meter::new());
+    let engine = x.engine(&shape, preset, weights.as_ref(), scale, &meter)?;
+    let wrong =
+        |error| PyValueError::new_err(format!("the options of the selection cannot be used: {error}"));
+    let fit = fit_options(options, &Beginning::Name(Start::default().name().into()), preset, &shape)?;
+    let selection: SelectOptions = serde_json::from_str(selection).map_err(wrong)?;
+    let selection = SelectOptions { fit, ..selection };
+    let abandon = || {
+        meter.stop();
+        x.abandon(py)
+    };
+    let (chosen, interrupted) = x.fitted(select_listening(py, &*engine, &selection, &abandon))?;
+    let history = serde_json::to_string(&chosen.fit.history).unwrap_or_default();
+    let table = serde_json::json!({
+        "candidates": chosen.candidates,
+        "chosen": chosen.chosen,
+        "advice": chosen.advice,
+        "passes": chosen.passes,
+    });
+    Ok((MixtureModel { model: chosen.fit.model }, history, table.to_string(), interrupted))
 }
 
 /// One batch of a fit in batches: the model, how many batches it has seen, and the batch's mean log-likelihood.

@@ -1,7 +1,8 @@
 //! What the library calls things: choices, defaults and presets, so that Python has no list of its own.
 
 use matmix::{
-    Algorithm, Device, Distance, FitOptions, Noise, Precision, Preset, Reconstruction, Samples, StopRule,
+    Algorithm, Criterion, Device, Distance, FitOptions, Noise, Precision, Preset, Reconstruction, Samples,
+    Search, StopRule,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -56,10 +57,12 @@ pub(crate) fn add(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let choices = PyDict::new(m.py());
     choices.set_item("algorithm", names!(Algorithm))?;
     choices.set_item("device", names!(Device))?;
+    choices.set_item("criterion", names!(Criterion))?;
     choices.set_item("distance", names!(Distance))?;
     choices.set_item("noise", names!(Noise))?;
     choices.set_item("precision", names!(Precision))?;
     choices.set_item("rule", names!(Reconstruction))?;
+    choices.set_item("search", names!(Search))?;
     choices.set_item("stop", names!(StopRule))?;
     m.add("CHOICES", choices)?;
     m.add("DEFAULTS", serde_json::to_string(&FitOptions::default()).unwrap_or_default())?;

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use matmix::{Engine, Fit, FitOptions, fit_on};
+use matmix::fit::Observer;
+use matmix::{Engine, Fit, FitOptions, SelectOptions, Selection, fit_on, select_on};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyStopIteration};
 use pyo3::prelude::*;
 
@@ -69,6 +70,29 @@ pub(crate) fn fit_listening(
     abandon: &dyn Fn() -> PyResult<()>,
 ) -> PyResult<(Fit, bool)> {
     let options = &FitOptions { threads: pools::threads(options.threads), ..options.clone() };
+    listening(py, callback, abandon, |observer| fit_on(engine, options, observer))
+}
+
+/// The same for a selection, whose last fit is listened to.
+pub(crate) fn select_listening(
+    py: Python<'_>,
+    engine: &dyn Engine,
+    options: &SelectOptions,
+    abandon: &dyn Fn() -> PyResult<()>,
+) -> PyResult<(Selection, bool)> {
+    let threads = pools::threads(options.fit.threads);
+    let fit = FitOptions { threads, ..options.fit.clone() };
+    let options = &SelectOptions { fit, ..options.clone() };
+    listening(py, None, abandon, |observer| select_on(engine, options, observer))
+}
+
+/// Whatever reports to an observer, on a thread of its own.
+fn listening<T: Send>(
+    py: Python<'_>,
+    callback: Option<&Bound<'_, PyAny>>,
+    abandon: &dyn Fn() -> PyResult<()>,
+    work: impl FnOnce(&mut Observer<'_>) -> matmix::Result<T> + Send,
+) -> PyResult<(T, bool)> {
     let stop = AtomicBool::new(false);
     let (report, mut reports) = mpsc::channel::<Progress>();
     let (answer, answers) = mpsc::channel::<()>();
@@ -77,7 +101,7 @@ pub(crate) fn fit_listening(
         let stop = &stop;
         let worker = scope.spawn(move || {
             catch_unwind(AssertUnwindSafe(move || {
-                fit_on(engine, options, &mut move |now| {
+                work(&mut move |now: &matmix::Progress<'_>| {
                     if asks && report.send(snapshot(now)).is_ok() {
                         // Whoever answers has first set `stop`; nobody left to answer is no reason to go on.
                         if answers.recv().is_err() {

@@ -1,9 +1,10 @@
 //! The options of a fit that several commands share.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use matmix::{Dof, FitOptions, Noise, Precision, Preset, StopRule};
+use matmix::{Dof, FitOptions, Noise, Precision, Preset, Search, SelectOptions, StopRule};
 
 use crate::data_args::{Sides, rank};
+use crate::error::hinted;
 use crate::numbers::{real, whole};
 
 /// One of the choices the library has, by its name.
@@ -19,17 +20,56 @@ pub(crate) fn preset() -> impl TypedValueParser<Value = Preset> {
     choice(&Preset::ALL)
 }
 
+/// The components that are tried if nobody says how many.
+pub(crate) const AUTO: Components = Components { least: 1, most: 10 };
+
+/// K, or the numbers it is chosen from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Components {
+    pub(crate) least: usize,
+    pub(crate) most: usize,
+}
+
+/// `10`, `auto` or `1..20`.
+fn components(text: &str) -> Result<Components, String> {
+    let wrong = "it must be a whole number, such as 10, the numbers to choose from, such as 1..20, or auto";
+    let (least, most) = match text.trim() {
+        "auto" => return Ok(AUTO),
+        text => text.split_once("..").unwrap_or((text, text)),
+    };
+    match (whole(least), whole(most)) {
+        (Ok(least), Ok(most)) if least <= most => Ok(Components { least, most }),
+        (Ok(_), Ok(_)) => Err("the numbers to choose from must not fall, as in 1..20".into()),
+        (Err(problem), _) if problem.contains("2^64") => Err(problem),
+        _ => Err(wrong.into()),
+    }
+}
+
+/// Ranks, or that they are to be chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Ranks {
+    Auto,
+    Given(Sides),
+}
+
+fn ranks(text: &str) -> Result<Ranks, String> {
+    match text.trim() {
+        "auto" => Ok(Ranks::Auto),
+        text => rank(text).map(Ranks::Given).map_err(|problem| problem + ", or auto"),
+    }
+}
+
 /// What is fitted and for how long.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Fit")]
 pub(crate) struct Fitting {
-    /// K: the number of components of a mixture.
-    #[arg(long, short = 'k', value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "K", default_value_t = 1)]
-    components: usize,
-    /// The shape of the cores: one rank per mode, or one for all; 4 per mode if not given. Models that flatten the
-    /// samples get as many factors as such a core has entries.
-    #[arg(long, short, value_parser = rank, value_name = "4x4")]
-    rank: Option<Sides>,
+    /// K: the number of components of a mixture. To have it chosen: auto, or the numbers to choose from, such as 1..20.
+    #[arg(long, short = 'k', value_parser = components, allow_negative_numbers = true, value_name = "K")]
+    components: Option<Components>,
+    /// The shape of the cores: one rank per mode, or one for all; 4 per mode if not given; auto to have it chosen. Models that
+    /// flatten the samples get as many factors as such a core has entries.
+    #[arg(long, short, value_parser = ranks, value_name = "4x4")]
+    rank: Option<Ranks>,
     /// The distribution of samples around the mean of their component: t has heavier tails, so that outliers count less.
     #[arg(long, value_parser = choice(Noise::ALL), default_value_t)]
     noise: Noise,
@@ -51,6 +91,9 @@ pub(crate) struct Fitting {
     /// Every iteration sees all samples, also the early ones.
     #[arg(long)]
     no_stages: bool,
+    /// auto: look for better clusters than those of k-means, by splits and merges, before the first iteration.
+    #[arg(long, value_parser = choice(Search::ALL), default_value_t)]
+    search: Search,
     /// Begin so many times and keep the fit with the largest log-likelihood.
     #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N", default_value_t = 1)]
     n_init: usize,
@@ -66,10 +109,41 @@ pub(crate) struct Fitting {
 }
 
 impl Fitting {
+    /// What is to be chosen, if anything is; K is chosen from `components` where it is not given.
+    pub(crate) fn selection(&self, components: Option<Components>) -> Option<SelectOptions> {
+        let one = Components { least: 1, most: 1 };
+        let Components { least, most } = self.components.or(components).unwrap_or(one);
+        let choose_rank = self.rank == Some(Ranks::Auto);
+        (choose_rank || least != most || components.is_some()).then(|| SelectOptions {
+            least_components: least,
+            most_components: most,
+            choose_rank,
+            fit: self.options(),
+            ..SelectOptions::default()
+        })
+    }
+
+    /// Nothing may be left to be chosen.
+    pub(crate) fn fixed(&self, command: &str) -> anyhow::Result<FitOptions> {
+        match self.selection(None) {
+            None => Ok(self.options()),
+            Some(_) => {
+                let message =
+                    format!("matmix {command} takes one K and one rank; there is nothing to choose them by");
+                Err(hinted(message, "choose them first: matmix select DATA -k auto --rank auto"))
+            }
+        }
+    }
+
+    /// The options, with the fewest components that are given and without ranks that are to be chosen.
     pub(crate) fn options(&self) -> FitOptions {
         FitOptions {
-            components: self.components,
-            rank: self.rank.as_ref().map(|r| r.0.clone()).unwrap_or_default(),
+            components: self.components.map_or(1, |components| components.least),
+            rank: match &self.rank {
+                Some(Ranks::Given(sides)) => sides.0.clone(),
+                _ => vec![],
+            },
+            search: self.search,
             noise: self.noise,
             dof: self.dof,
             n_init: self.n_init,
@@ -83,5 +157,23 @@ impl Fitting {
             noise_floor: self.noise_floor,
             ..FitOptions::default()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn components_are_a_number_or_some_to_choose_from() {
+        assert_eq!(components("10"), Ok(Components { least: 10, most: 10 }));
+        assert_eq!(components(" 1..20"), Ok(Components { least: 1, most: 20 }));
+        assert_eq!(components("auto"), Ok(AUTO));
+        for text in ["", "two", "1..", "..3", "1..x", "-1", "3..2", "1...4"] {
+            assert!(components(text).is_err(), "{text}");
+        }
+        assert_eq!(ranks("auto"), Ok(Ranks::Auto));
+        assert_eq!(ranks("4x3"), Ok(Ranks::Given(Sides(vec![4, 3]))));
+        assert!(ranks("none").is_err());
     }
 }

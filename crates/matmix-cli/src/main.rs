@@ -46,6 +46,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Fit(commands::fit::Fit),
+    Select(commands::select::Select),
     Transform(commands::transform::Transform),
     Reconstruct(commands::reconstruct::Reconstruct),
     Impute(commands::impute::Impute),
@@ -98,6 +99,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
     let quiet = cli.quiet;
     match cli.command {
         Command::Fit(c) => c.run(quiet),
+        Command::Select(c) => c.run(quiet),
         Command::Transform(c) => c.run(quiet),
         Command::Reconstruct(c) => c.run(quiet),
         Command::Impute(c) => c.run(quiet),

@@ -47,13 +47,17 @@ pub use data::{Input, Meter, ModelFile, Samples};
 pub use device::Device;
 pub use error::{Error, Result};
 pub use fit::{
-    Algorithm, Checkpoint, Dof, Fit, FitOptions, LowRankFit, LowRankOptions, OnlineFit, Progress, Start,
-    StopRule, fit, fit_low_rank, fit_low_rank_on, fit_on, fit_with,
+    Algorithm, Candidate, Checkpoint, Criterion, Dof, Fit, FitOptions, LowRankFit, LowRankOptions, OnlineFit,
+    Progress, Search, SelectOptions, Selection, Start, StopRule, fit, fit_low_rank, fit_low_rank_on, fit_on,
+    fit_with, select, select_on,
 };
 pub use impute::Imputed;
 pub use infer::{Projection, Reconstruction};
 pub use linalg::Matrix;
-pub use model::{Component, Criteria, Drawn, Event, History, LowRank, Mixture, Model, Noise, StopReason};
+pub use model::{
+    Component, Criteria, Drawn, Event, History, LowRank, Mixture, Model, Noise, SearchMove, SearchStep,
+    Searched, StopReason,
+};
 pub use pass::{Backend, Engine, Precision};
 pub use preset::{Preset, PresetFit};
 pub use recognize::{

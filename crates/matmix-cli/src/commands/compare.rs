@@ -50,7 +50,7 @@ pub(crate) struct Compare {
 impl Compare {
     pub(crate) fn run(self, quiet: bool) -> anyhow::Result<()> {
         let data = self.options.open(&self.data)?;
-        let options = self.fitting.options();
+        let options = self.fitting.fixed("compare")?;
         let (train, held) = match self.holdout {
             0.0 => (data.samples.clone(), None),
             share => split(&data.samples, share, options.seed)?,

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use matmix::error::sides;
 use matmix::{
-    Algorithm, Checkpoint, Event, FitOptions, Input, Model, ModelFile, Noise, Preset, PresetFit, Start,
-    StopReason,
+    Algorithm, Checkpoint, Device, Event, FitOptions, Input, Model, ModelFile, Noise, Preset, PresetFit,
+    SelectOptions, Start, StopReason,
 };
 use serde_json::{Value, json};
 
-use super::cluster;
+use super::{cluster, select};
 use crate::data_args::DataOptions;
 use crate::device_args::DeviceArgs;
 use crate::error::hinted;
@@ -84,6 +84,10 @@ impl Fit {
     pub(crate) fn run(self, quiet: bool) -> anyhow::Result<()> {
         let target = self.target()?;
         let options = self.fit_options()?;
+        if self.dask.is_some() && self.fitting.selection(None).is_some() {
+            let message = "-k auto, -k 1..20 and --rank auto cannot be used together with --dask";
+            return Err(hinted(message, "matmix.select of the Python package takes a Dask array"));
+        }
         if let Some(address) = &self.dask {
             return self.run_on_cluster(address, &options, quiet);
         }
@@ -91,10 +95,24 @@ impl Fit {
         let images = &data.samples;
         let windows = self.patches.of(images, options.seed)?;
         let samples = windows.as_ref().map_or(images, |(samples, _)| samples);
-        let preset = self.model.unwrap_or_else(|| Preset::for_order(samples.order(), options.components));
+        let selection = self.fitting.selection(None);
+        let most = selection.as_ref().map_or(options.components, |selection| selection.most_components);
+        let preset = self.model.unwrap_or_else(|| Preset::for_order(samples.order(), most));
         self.notes(preset, &options, quiet);
+        if selection.is_some() && self.device.device == Device::Cuda {
+            let message = "--device cuda cannot be used together with a choice of components or ranks";
+            return Err(hinted(
+                message,
+                "choose with `matmix select` first, then fit what was chosen on the GPU",
+            ));
+        }
         let backend = self.device.backend(samples, options.components)?;
-        let fit = if preset.is_mixture() {
+        let fit = if let Some(selection) = selection {
+            let selection = SelectOptions { fit: options.clone(), ..selection };
+            let (chosen, fit) = select::chosen(preset, samples, &selection, quiet)?;
+            output::say(quiet, &chosen.advice);
+            fit
+        } else if preset.is_mixture() {
             let mut line = FitLine::new(quiet, samples);
             let fit = preset.fit_by(&*backend, samples, &options, &mut |p| line.show(p));
             line.clear();
@@ -211,7 +229,9 @@ impl Fit {
     /// What was asked for and is not used.
     fn notes(&self, preset: Preset, options: &FitOptions, quiet: bool) {
         let note = |text: String| output::say(quiet, &format!("note: {text}"));
-        if preset.components(options.components) != options.components {
+        if self.fitting.selection(None).is_none()
+            && preset.components(options.components) != options.components
+        {
             note(format!("{preset} has one component; -k {} is not used", options.components));
         }
         if !preset.is_mixture() && options.noise != Noise::default() {
@@ -278,6 +298,9 @@ impl Fit {
             }
             say(&format!("\n{table}"));
         }
+        if let Some(searched) = &fit.history.search {
+            say(&format!("search: {}", search_words(searched)));
+        }
         for event in &fit.history.events {
             say(&format!("note: {}", words(event)));
         }
@@ -302,6 +325,18 @@ fn start_from(path: &Path) -> anyhow::Result<Start> {
             Err(hinted(message, "--init takes kmeans, random or the model file of a mixture"))
         }
     }
+}
+
+fn search_words(searched: &matmix::Searched) -> String {
+    let [splits, merges, exchanges] = searched.counts();
+    format!(
+        "{}, {}, {} that gained {:.2} per sample, for {:.1} of the passes",
+        plural(splits, "split"),
+        plural(merges, "merge"),
+        plural(exchanges, "exchange"),
+        searched.gain(),
+        searched.passes,
+    )
 }
 
 fn words(event: &Event) -> String {
@@ -388,6 +423,7 @@ impl Figures {
             "reconstruction_error": self.reconstruction_error,
             "bic": self.bic,
             "passes": self.passes,
+            "search": fit.history.search,
             "samples_per_second": samples as f64 * self.passes / seconds,
             "seconds": seconds,
             "seed": seed,

@@ -14,4 +14,5 @@ pub(crate) mod reconstruct;
 pub(crate) mod report;
 pub(crate) mod sample;
 pub(crate) mod score;
+pub(crate) mod select;
 pub(crate) mod transform;

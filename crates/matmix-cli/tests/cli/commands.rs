@@ -10,6 +10,7 @@ fn help() {
     snapshot!("help", folder.path(), &["--help"]);
     for command in [
         "fit",
+        "select",
         "transform",
         "reconstruct",
         "assign",
@@ -66,6 +67,45 @@ fn fit_prints_a_table_and_json() {
     // The paper's algorithm from a model already there.
     fit(folder.path(), "p.mm", &["--algorithm", "paper", "--init", "m.mm", "--max-iter", "3"]);
     fit(folder.path(), "r.mm", &["--init", "random", "--n-init", "2", "--stop", "error", "--tol", "1e-3"]);
+}
+
+#[test]
+fn components_and_ranks_are_chosen() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let model = matmix::Mixture::new(
+        &[5, 4],
+        vec![1.0, 1.0, 2.0],
+        (0..3)
+            .map(|k| {
+                let loading = |rows: usize| {
+                    matmix::Matrix::from_fn(rows, 1, |i, _| if (i + k) % 2 == 0 { 1.5 } else { 0.5 })
+                };
+                let mean = (0..20).map(|i| 4.0 * ((i + 7 * k) % 3) as f64).collect();
+                matmix::Component::new(&[5, 4], mean, vec![loading(5), loading(4)], 0.3).unwrap()
+            })
+            .collect(),
+    );
+    let drawn = model.unwrap().sample(240, 1).samples;
+    matmix::data::npy::write_array(path.join("x.npy"), &[240, 5, 4], &drawn).unwrap();
+    snapshot!("select", path, &["select", "x.npy", "-k", "1..5", "-r", "1", "-o", "m.mm"]);
+    snapshot!("select_bic", path, &["select", "x.npy", "-k", "3", "-r", "auto", "--criterion", "bic"]);
+    let json = ok(path, &["select", "x.npy", "-k", "1..4", "-r", "1", "--json", "-q", "--criterion", "aic"]);
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(
+        (json["n_components"].as_u64(), json["candidates"].as_array().map(Vec::len)),
+        (Some(3), Some(4))
+    );
+    // The same through `fit`, and the model that was written.
+    snapshot!("fit_auto", path, &["fit", "x.npy", "-k", "1..5", "-r", "1", "-o", "f.mm"]);
+    assert_eq!(
+        std::fs::read(path.join("m.mm")).unwrap().len(),
+        std::fs::read(path.join("f.mm")).unwrap().len()
+    );
+    snapshot!("select_misuse", path, &["select", "x.npy", "-k", "5..2"]);
+    snapshot!("compare_auto", path, &["compare", "x.npy", "-k", "auto"]);
+    // A search says what it did.
+    snapshot!("fit_search", path, &["fit", "x.npy", "-k", "3", "-r", "1", "--search", "auto", "-o", "s.mm"]);
 }
 
 #[test]

@@ -179,7 +179,7 @@ impl<S: Steps> Running<'_, '_, S> {
                 // Without iterations there is nothing to be quick about.
                 self.state.stage =
                     if self.options.max_iter == 0 { Stage::ALL } else { self.steps.first_stage() };
-                self.steps.start(restart)?
+                self.steps.start(restart, &mut self.state.history)?
             }
         };
         let mut interrupted = false;

@@ -318,7 +318,7 @@ impl Steps for AlternatingSteps<'_> {
     type Model = Alternating;
     type Sums = ();
 
-    fn start(&mut self, _: usize) -> Result<Alternating> {
+    fn start(&mut self, _: usize, _: &mut History) -> Result<Alternating> {
         let mut model = Alternating::none(self.rank.len());
         let (first, others) = (self.modes[0], self.modes[1..].to_vec());
         if let Way::Part(count) = self.way {

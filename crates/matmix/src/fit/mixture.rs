@@ -6,11 +6,11 @@ use super::accelerate::MixtureSpace;
 use super::identity::identity;
 use super::iterate::{Finished, LoopOptions, Observer, iterate};
 use super::maximize::{Constraints, least_weight, maximize};
-use super::options::{Algorithm, Dof, FitOptions, Start};
+use super::options::{Algorithm, Dof, FitOptions, Search, Start};
 use super::paper::PaperSteps;
 use super::steps::{Evaluation, Extrapolation, Steps};
 use super::threads::with_threads;
-use super::{passes, reseed, start};
+use super::{passes, reseed, search, start};
 use crate::data::{Element, Samples, Tensors, read_mixture, write_mixture};
 use crate::error::{Error, Result};
 use crate::model::{Component, Event, History, Mixture, Noise, StopReason};
@@ -125,7 +125,7 @@ pub(super) struct About<'a> {
 }
 
 impl<'a> About<'a> {
-    fn new(engine: &'a dyn Engine, options: &'a FitOptions) -> Result<Self> {
+    pub(super) fn new(engine: &'a dyn Engine, options: &'a FitOptions) -> Result<Self> {
         let moments = passes::moments(engine, options.checkpoint.is_some())?;
         let floor = noise_floor(&moments, engine.element(), options.noise_floor);
         if !floor.is_finite() {
@@ -138,20 +138,45 @@ impl<'a> About<'a> {
         Ok(Self { engine, options, rank, moments, floor, unit })
     }
 
+    /// The same for cores of another shape.
+    pub(super) fn with_rank(&self, rank: &[usize]) -> Self {
+        Self { rank: rank.to_vec(), moments: self.moments.clone(), ..*self }
+    }
+
     /// Where a restart begins.
-    pub(super) fn start(&self, restart: usize) -> Result<Mixture> {
+    pub(super) fn start(&self, restart: usize, history: &mut History) -> Result<Mixture> {
         let mut rng = start::stream(self.options.seed, restart);
         let (engine, k) = (self.engine, self.options.components);
+        if self.searches()
+            && let Some((model, searched)) = search::search(self, &mut rng)?
+        {
+            history.passes += searched.passes;
+            history.search = Some(searched);
+            return Ok(model);
+        }
         let model = match &self.options.start {
-            Start::KMeans => start::k_means(engine, k, &self.rank, self.floor, &self.moments, &mut rng)?,
+            Start::KMeans => {
+                let effort = start::Effort::for_start(k);
+                start::k_means(engine, k, &self.rank, self.floor, &self.moments, effort, &mut rng)?
+            }
             Start::Random => start::random(engine, k, &self.rank, self.floor, &mut rng)?,
             Start::Model(model) => (**model).clone(),
         };
         with_noise(model, self.options)
     }
 
+    /// Whether a restart begins with a search: not if there is nothing to search for, or no iteration that could go on from it.
+    fn searches(&self) -> bool {
+        let FitOptions { search, algorithm, start, components, max_iter, .. } = self.options;
+        *search == Search::Auto
+            && *algorithm == Algorithm::Exact
+            && *start == Start::KMeans
+            && *components > 1
+            && *max_iter > 0
+    }
+
     /// What bounds the parameters of an M-step.
-    fn constraints(&self) -> Constraints {
+    pub(super) fn constraints(&self) -> Constraints {
         Constraints { noise_floor: self.floor, unit: self.unit, dof: self.options.dof }
     }
 
@@ -285,9 +310,9 @@ impl Steps for MixtureSteps<'_> {
     type Model = Mixture;
     type Sums = EmSums;
 
-    fn start(&mut self, restart: usize) -> Result<Mixture> {
+    fn start(&mut self, restart: usize, history: &mut History) -> Result<Mixture> {
         self.tries.fill(0);
-        self.about.start(restart)
+        self.about.start(restart, history)
     }
 
     fn evaluate(&mut self, model: &Mixture, stage: Stage) -> Result<Evaluation<EmSums>> {
@@ -340,7 +365,11 @@ impl Steps for MixtureSteps<'_> {
         if !options.stages || matches!(options.start, Start::Model(_)) {
             return Stage::ALL;
         }
-        let least = LEAST_STAGE.max(LEAST_PER_COMPONENT * options.components);
+        let least = match self.about.searches() {
+            // The search has seen so many already.
+            true => search::n_samples(self.about.engine, options.components),
+            false => LEAST_STAGE.max(LEAST_PER_COMPONENT * options.components),
+        };
         Stage::of_at_least(least as f64, worth(self.about.engine))
     }
 

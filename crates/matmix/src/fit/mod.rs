@@ -7,7 +7,9 @@
 //! | [`iterate`] | the one loop, and its state |
 //! | [`mixture`] | a mixture by exact EM |
 //! | [`maximize`] | the M-step: parameters from sums |
+//! | [`select`] | how many components, of what rank |
 //! | [`start`] | where a mixture begins |
+//! | [`search`] | a better place to begin, by splits and merges |
 //! | [`reseed`] | components that die are begun anew |
 //! | [`accelerate`] | guesses where iterations are heading |
 //! | [`paper`] | the paper's algorithm, as printed |
@@ -31,6 +33,8 @@ mod options;
 mod paper;
 mod passes;
 mod reseed;
+mod search;
+mod select;
 mod start;
 mod steps;
 mod threads;
@@ -39,5 +43,6 @@ pub use iterate::{Finished, LoopOptions, Observer, Progress, iterate};
 pub use low_rank::{LowRankFit, LowRankOptions, fit_low_rank, fit_low_rank_on};
 pub use mixture::{Fit, fit, fit_on, fit_with};
 pub use online::OnlineFit;
-pub use options::{Algorithm, Checkpoint, Dof, FitOptions, Start, StopRule};
+pub use options::{Algorithm, Checkpoint, Dof, FitOptions, Search, Start, StopRule};
+pub use select::{Candidate, Criterion, SelectOptions, Selection, select, select_on};
 pub use steps::{Evaluation, Extrapolation, Steps};

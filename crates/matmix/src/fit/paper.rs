@@ -20,7 +20,7 @@ use super::steps::{Evaluation, Steps};
 use crate::data::{Samples, Tensors, write_mixture};
 use crate::error::{Error, Result};
 use crate::linalg::{Matrix, SymmetricFactor, solve_symmetric_right};
-use crate::model::{Component, Mixture};
+use crate::model::{Component, History, Mixture};
 use crate::parallel;
 use crate::pass::{EmSums, Precision};
 use crate::walk::Stage;
@@ -55,8 +55,8 @@ impl Steps for PaperSteps<'_> {
     type Model = Variational;
     type Sums = EmSums;
 
-    fn start(&mut self, restart: usize) -> Result<Variational> {
-        self.about.start(restart).map(Variational::begin)
+    fn start(&mut self, restart: usize, history: &mut History) -> Result<Variational> {
+        self.about.start(restart, history).map(Variational::begin)
     }
 
     fn evaluate(&mut self, model: &Variational, stage: Stage) -> Result<Evaluation<EmSums>> {

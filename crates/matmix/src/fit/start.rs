@@ -16,9 +16,27 @@ use crate::model::{Component, Mixture};
 use crate::parallel;
 use crate::pass::{DistancesPass, Engine, Moments};
 
-/// Lloyd steps after k-means++: a start, not a clustering. On digits (50 seeds) ten of them lead to the same mean
-/// log-likelihood as one, and each costs a pass over the data.
-const LLOYD_STEPS: usize = 1;
+/// How much k-means does for its clusters.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Effort {
+    /// Candidates for each next centre.
+    pub(super) candidates: usize,
+    /// Lloyd steps after k-means++.
+    pub(super) lloyd_steps: usize,
+}
+
+impl Effort {
+    /// A start, not a clustering: on digits (50 seeds) ten Lloyd steps lead to the same mean log-likelihood as one, and each
+    /// costs a pass over the data. The candidates are worth 2 nats per sample after the fit.
+    pub(super) fn for_start(components: usize) -> Self {
+        Self { candidates: 2 + (components as f64).ln() as usize, lloyd_steps: 1 }
+    }
+
+    /// The squared distances of each sample that so many clusters take.
+    pub(super) fn distances(self, clusters: usize) -> usize {
+        1 + (clusters - 1) * self.candidates + (self.lloyd_steps + 1) * clusters
+    }
+}
 
 /// The clusters of a start are sought in so many samples, or in so many per component if that is more; but in no
 /// more bytes than these, unless there would be too few samples for the components.
@@ -73,9 +91,32 @@ fn draw_distinct(engine: &dyn Engine, count: usize, rng: &mut ChaCha8Rng) -> Vec
 
 /// How many samples the clusters are sought in.
 fn subset_len(engine: &dyn Engine, components: usize) -> usize {
-    let wanted = SUBSET_LEAST.max(SUBSET_PER_COMPONENT * components);
+    affordable(engine, SUBSET_LEAST.max(SUBSET_PER_COMPONENT * components), components)
+}
+
+/// So many samples, or as many as may be fetched.
+pub(super) fn affordable(engine: &dyn Engine, wanted: usize, components: usize) -> usize {
     let affordable = SUBSET_BYTES / (engine.sample_len() * engine.element().size()).max(1);
     wanted.min(affordable.max(SUBSET_FEWEST * components))
+}
+
+/// So many of the samples, drawn at random, or all of them if there are no more, where this process can read them again and again.
+pub(super) fn at_hand<'a>(
+    engine: &'a dyn Engine,
+    count: usize,
+    rng: &mut ChaCha8Rng,
+) -> Result<Cow<'a, Samples<'a>>> {
+    let whole = engine.len() <= count;
+    // Samples in parts are brought together: what is found should not depend on who holds the parts.
+    let is_here = |samples: &&Samples<'_>| whole && samples.parts().len() == 1 && !samples.is_read_ahead();
+    Ok(match engine.local().filter(is_here) {
+        Some(samples) => Cow::Borrowed(samples),
+        None if whole => Cow::Owned(engine.fetch((0..engine.len()).collect())?),
+        None => {
+            let count = count.min(engine.n_effective());
+            Cow::Owned(engine.fetch(draw_distinct(engine, count, rng))?)
+        }
+    })
 }
 
 /// k-means++ and a few Lloyd steps, then `LowRank` in every cluster.
@@ -88,23 +129,14 @@ pub(super) fn k_means(
     rank: &[usize],
     floor: f64,
     moments: &Moments,
+    effort: Effort,
     rng: &mut ChaCha8Rng,
 ) -> Result<Mixture> {
     let subset_len = subset_len(engine, components);
     let whole = engine.len() <= subset_len;
-    // Samples in parts are brought together: the clusters should not depend on who holds the parts.
-    let at_hand = |samples: &&Samples<'_>| whole && samples.parts().len() == 1 && !samples.is_read_ahead();
-    let samples = match engine.local().filter(at_hand) {
-        Some(samples) => Cow::Borrowed(samples),
-        None if whole => Cow::Owned(engine.fetch((0..engine.len()).collect())?),
-        None => {
-            let count = subset_len.min(engine.n_effective());
-            Cow::Owned(engine.fetch(draw_distinct(engine, count, rng))?)
-        }
-    };
-    let samples = &*samples;
+    let samples = &*at_hand(engine, subset_len, rng)?;
     let held = engine.backend().over(samples)?;
-    let (centres, groups) = cluster(samples, &*held, components, &moments.mean, rng)?;
+    let (centres, groups) = cluster(samples, &*held, components, &moments.mean, effort, rng)?;
     let known = match whole {
         true => None,
         // One cluster is the whole set.
@@ -188,14 +220,28 @@ fn local(
     if ratio.is_finite() && ratio > 0.0 {
         variances.iter_mut().flatten().for_each(|v| *v *= ratio);
     }
-    let (size, core_len) = (cluster.sample_len() as f64, rank.iter().product::<usize>() as f64);
+    scaled_component(cluster.shape(), moments.mean.clone(), loadings, &variances, moments.variance, floor)
+}
+
+/// A component with these orthonormal loadings as its directions: `variances` are those of the cores along each, and `variance` is
+/// that of the samples in all, so that what the cores leave over is noise.
+pub(super) fn scaled_component(
+    shape: &[usize],
+    mean: Vec<f64>,
+    loadings: Vec<Matrix>,
+    variances: &[Vec<f64>],
+    variance: f64,
+    floor: f64,
+) -> Result<Component> {
+    let rank: Vec<usize> = loadings.iter().map(Matrix::cols).collect();
+    let (size, core_len) = (mean.len() as f64, rank.iter().product::<usize>() as f64);
     let captured = variances.iter().map(|v| v.iter().sum::<f64>()).fold(f64::INFINITY, f64::min);
-    let noise = if size > core_len { (moments.variance - captured) / (size - core_len) } else { floor };
+    let noise = if size > core_len { (variance - captured) / (size - core_len) } else { floor };
     let noise = noise.max(floor);
     // s_j is a product over the modes; each mode's share of the signal is what its variances exceed the noise by.
     let order = rank.len() as f64;
     let mut signals = Vec::new();
-    for (variances, &r) in variances.iter().zip(rank) {
+    for (variances, &r) in variances.iter().zip(&rank) {
         let share = noise * core_len / r as f64;
         signals.push(variances.iter().map(|v| (v - share).max(1e-2 * v).max(floor)).collect::<Vec<_>>());
     }
@@ -209,7 +255,7 @@ fn local(
             Matrix::from_fn(v.rows(), v.cols(), |i, j| v[(i, j)] * (signal[j] / sum * scale).sqrt())
         })
         .collect();
-    Component::new(cluster.shape(), moments.mean.clone(), loadings, noise)
+    Component::new(shape, mean, loadings, noise)
 }
 
 /// k-means: the centres, and the cluster of every sample.
@@ -218,6 +264,7 @@ fn cluster(
     held: &dyn Engine,
     components: usize,
     reference: &[f64],
+    effort: Effort,
     rng: &mut ChaCha8Rng,
 ) -> Result<(Vec<Vec<f64>>, Vec<usize>)> {
     let distances = |points: &[Vec<f64>]| {
@@ -228,9 +275,8 @@ fn cluster(
         return Ok((vec![reference.to_vec()], vec![0; samples.len()]));
     }
     // Greedy k-means++ (Arthur & Vassilvitskii 2007): a few candidates for each next centre, drawn in proportion to
-    // their squared distance to those chosen; the one that leaves the least distance is taken. On digits the
-    // candidates are worth 2 nats per sample after the fit.
-    let candidates = 2 + (components as f64).ln() as usize;
+    // their squared distance to those chosen; the one that leaves the least distance is taken.
+    let Effort { candidates, lloyd_steps } = effort;
     let mut distance = vec![1.0; samples.len()];
     let mut centres: Vec<Vec<f64>> = Vec::new();
     while centres.len() < components {
@@ -250,7 +296,7 @@ fn cluster(
         distance = (0..samples.len()).map(|n| left(best, n)).collect();
         centres.push(points.swap_remove(best));
     }
-    for _ in 0..LLOYD_STEPS {
+    for _ in 0..lloyd_steps {
         let sums = passes::groups(held, &centres, reference)?;
         for (centre, group) in centres.iter_mut().zip(&sums.groups) {
             if let Some(mean) = group.mean(centre) {

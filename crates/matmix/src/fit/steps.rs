@@ -17,11 +17,11 @@ pub trait Steps {
     /// What a pass finds out that the next update needs.
     type Sums;
 
-    /// Where a restart begins, counted from 0.
+    /// Where a restart begins, counted from 0; the history takes note of passes that were needed to find out.
     ///
     /// # Errors
     /// Whatever the samples cause.
-    fn start(&mut self, restart: usize) -> Result<Self::Model>;
+    fn start(&mut self, restart: usize, history: &mut History) -> Result<Self::Model>;
 
     /// One pass: how good a model is on the samples of a stage, and the sums of its first update.
     ///

@@ -62,7 +62,10 @@ pub struct History {
     /// The iterations before those, over parts of the samples.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub early: Vec<Early>,
-    /// Passes over the whole set: one over a part counts as its share.
+    /// What was done to find the start, if it was searched for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<Searched>,
+    /// Passes over the whole set, those of a search included: one over a part counts as its share.
     #[serde(default)]
     pub passes: f64,
     /// What a user should know.
@@ -77,6 +80,73 @@ pub struct History {
     /// How long the fit took.
     #[serde(default)]
     pub seconds: f64,
+}
+
+choices! {
+    /// What a search did.
+    pub enum SearchMove {
+        /// It began with one component.
+        #[default]
+        Begin = "begin",
+        /// Components were split in two.
+        Split = "split",
+        /// Pairs of components were merged.
+        Merge = "merge",
+        /// One was split and two were merged.
+        Exchange = "exchange",
+        /// Several were split, and as many pairs merged.
+        Breathe = "breathe",
+    }
+}
+
+/// One step of a search.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SearchStep {
+    /// What it did.
+    #[serde(rename = "move")]
+    pub kind: SearchMove,
+    /// To how many components or pairs.
+    pub count: usize,
+    /// How many components there were afterwards.
+    pub components: usize,
+    /// The mean log-likelihood per sample of the search after a few iterations.
+    pub log_likelihood: f64,
+    /// Whether it was kept.
+    pub kept: bool,
+}
+
+/// How a start was searched for.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Searched {
+    /// How many samples it ran on.
+    pub samples: usize,
+    /// Passes over the whole set that it cost: those of fewer components, or over fewer samples, count as their share.
+    pub passes: f64,
+    /// What it did, in order.
+    pub steps: Vec<SearchStep>,
+}
+
+impl Searched {
+    const EXCHANGES: &[SearchMove] = &[SearchMove::Exchange, SearchMove::Breathe];
+
+    /// How many components were split, pairs merged and exchanges kept; a breath is as many exchanges as it split components.
+    pub fn counts(&self) -> [usize; 3] {
+        let count = |kinds: &[SearchMove]| {
+            let steps = self.steps.iter().filter(|step| kinds.contains(&step.kind) && step.kept);
+            steps.map(|step| step.count).sum()
+        };
+        [&[SearchMove::Split][..], &[SearchMove::Merge], Self::EXCHANGES].map(count)
+    }
+
+    /// What the exchanges gained, in mean log-likelihood per sample.
+    pub fn gain(&self) -> f64 {
+        let last = |exchanges: bool| {
+            let kept =
+                self.steps.iter().filter(|s| s.kept && (exchanges || !Self::EXCHANGES.contains(&s.kind)));
+            kept.last().map_or(0.0, |s| s.log_likelihood)
+        };
+        last(true) - last(false)
+    }
 }
 
 /// Iterations over a part of the samples.

@@ -33,7 +33,7 @@ pub(crate) use component::{DEGREES_OF_FREEDOM, Kind, Parameter};
 pub use density::Density;
 pub(crate) use density::{Exponent, not_negative};
 pub(crate) use gamma::log_less_digamma;
-pub use history::{Event, History, StopReason};
+pub use history::{Event, History, SearchMove, SearchStep, Searched, StopReason};
 pub use low_rank::LowRank;
 pub use mixture::{Criteria, Mixture};
 pub(crate) use partial::{Chance, Missing, Pattern};

@@ -30,4 +30,6 @@ mod recovery;
 mod report;
 mod reproducible;
 mod resume;
+mod search;
+mod select;
 mod student_t;

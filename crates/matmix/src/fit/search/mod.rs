@@ -1,0 +1,248 @@
+//! The search of a good optimum: grow from one component by local splits, overshoot, merge down, exchange.
+//!
+//! Where EM ends depends on where it begins, and no start of K components at once is good everywhere. A search begins with one
+//! component and splits those whose own samples gain most from two, to half as many again as are wanted; merges the pairs that lose
+//! least; and then exchanges, a split paired with a merge, and breathes, several of both at once, as long as the likelihood rises. What a split gains is known from a
+//! few iterations on the samples of one component, what a merge loses from parameters, and for the cheapest pairs from their samples.
+//!
+//! All of it runs on samples at hand: those of a small set, or some that are fetched by number. The loop goes on from what it finds.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`ground`] | the samples, iterations on some of them, and what they cost |
+//! | [`split`] | what a split gains |
+//! | [`merge`] | what a merge loses |
+
+mod ground;
+mod merge;
+mod split;
+
+use rand_chacha::ChaCha8Rng;
+
+pub(in crate::fit) use self::ground::{Climbed, Ground};
+pub(in crate::fit) use self::merge::{Losses, Merge, merged};
+pub(in crate::fit) use self::split::{Splits, split};
+use super::mixture::{About, with_noise};
+use super::start;
+use crate::error::Result;
+use crate::model::{Mixture, SearchMove, SearchStep, Searched};
+use crate::pass::Engine;
+
+/// A search grows to so many times as many components as are wanted.
+const OVERSHOOT: f64 = 1.5;
+
+/// Of the components so far one in so many is split at a time.
+const SHARE: usize = 2;
+
+/// Passes over all samples after components were split or merged.
+const PASSES: usize = 3;
+
+/// Passes of an exchange before it is judged.
+const TRIAL_PASSES: usize = 4;
+
+/// Merges whose loss is measured, while merging down and for an exchange.
+const MEASURED: usize = 4;
+const MEASURED_FOR_EXCHANGE: usize = 5;
+
+/// An exchange is tried if its split is expected to gain this share of what its merge loses: iterations do the rest.
+const WORTH_TRYING: f64 = 0.6;
+
+/// Exchanges at most, and failures in a row after which there are no more.
+const EXCHANGES: usize = 12;
+const FAILURES: usize = 2;
+
+/// Breaths at most; each splits one component in so many, and takes so many passes before as many are merged. One is kept if it raises
+/// the log-likelihood by this share: it costs as much as several exchanges.
+const BREATHS: usize = 4;
+const BREATH: usize = 3;
+const BREATH_PASSES: usize = 2;
+const BREATH_GAIN: f64 = 1e-5;
+
+/// The samples a search runs on, in all and per component, unless the set has fewer than four times as many.
+const SAMPLES: usize = 4096;
+const SAMPLES_PER_COMPONENT: usize = 100;
+
+/// How many samples of a large set a search for so many components runs on.
+pub(super) fn n_samples(engine: &dyn Engine, components: usize) -> usize {
+    let wanted = SAMPLES.max(SAMPLES_PER_COMPONENT * components);
+    match engine.local().filter(|samples| !samples.is_read_ahead()) {
+        Some(_) => wanted,
+        None => start::affordable(engine, wanted, components),
+    }
+}
+
+/// The model a restart begins with, and what was done to find it. Nothing if the samples do not come apart into so many components.
+pub(super) fn search(about: &About<'_>, rng: &mut ChaCha8Rng) -> Result<Option<(Mixture, Searched)>> {
+    let (engine, wanted) = (about.engine, about.options.components);
+    let few = n_samples(engine, wanted);
+    // A set that is little larger is not worth leaving samples out.
+    let count = if engine.len() < 4 * few { engine.len() } else { few };
+    let samples = start::at_hand(engine, count, rng)?;
+    let ground = Ground::new(about, &samples);
+    let mut searching = Searching::new(&ground, rng);
+    let now = searching.begin(about)?;
+    let now = searching.grow(now, overshoot(wanted, samples.n_effective(), &ground))?;
+    if now.model.n_components() < wanted {
+        return Ok(None);
+    }
+    let now = searching.merge_down(now, wanted)?;
+    let now = searching.exchange(now)?;
+    let now = searching.breathe(now)?;
+    let Searching { steps, .. } = searching;
+    let passes = ground.passes(wanted, engine.len());
+    Ok(Some((now.model, Searched { samples: samples.len(), passes, steps })))
+}
+
+/// How many components to grow to: no more than the samples allow.
+pub(in crate::fit) fn overshoot(wanted: usize, samples: usize, ground: &Ground<'_>) -> usize {
+    let most = (OVERSHOOT * wanted as f64).ceil() as usize;
+    most.min(samples / (2 * ground.least_members())).max(wanted)
+}
+
+/// A search under way: what it remembers, and what it has done.
+pub(in crate::fit) struct Searching<'a, 'r> {
+    ground: &'a Ground<'a>,
+    rng: &'r mut ChaCha8Rng,
+    splits: Splits,
+    losses: Losses,
+    pub(in crate::fit) steps: Vec<SearchStep>,
+}
+
+impl<'a, 'r> Searching<'a, 'r> {
+    pub(in crate::fit) fn new(ground: &'a Ground<'a>, rng: &'r mut ChaCha8Rng) -> Self {
+        Self { ground, rng, splits: Splits::default(), losses: Losses::default(), steps: Vec::new() }
+    }
+
+    /// One component.
+    pub(in crate::fit) fn begin(&mut self, about: &About<'_>) -> Result<Climbed> {
+        let ground = self.ground;
+        let held = ground.backend.over(ground.samples)?;
+        let floor = ground.constraints.noise_floor;
+        let one = start::k_means(
+            &*held,
+            1,
+            ground.rank,
+            floor,
+            ground.moments,
+            start::Effort::for_start(1),
+            self.rng,
+        )?;
+        let now = ground.climb(with_noise(one, about.options)?, PASSES)?;
+        self.note(SearchMove::Begin, 1, &now, true);
+        Ok(now)
+    }
+
+    /// Splits the components that gain most, a share of them at a time, until there are so many or none gains anything.
+    pub(in crate::fit) fn grow(&mut self, mut now: Climbed, components: usize) -> Result<Climbed> {
+        while now.model.n_components() < components {
+            let k = now.model.n_components();
+            let mut splits = self.splits.all(self.ground, &now, self.rng)?;
+            splits.truncate((components - k).min((k / SHARE).max(1)));
+            if splits.is_empty() {
+                break;
+            }
+            now = self.ground.climb(split(&now.model, &splits), PASSES)?;
+            self.note(SearchMove::Split, splits.len(), &now, true);
+        }
+        Ok(now)
+    }
+
+    /// Merges the pairs that lose least until so many components are left; samples stay where they are meanwhile.
+    pub(in crate::fit) fn merge_down(&mut self, mut now: Climbed, components: usize) -> Result<Climbed> {
+        let merges = now.model.n_components().saturating_sub(components);
+        if merges > 0 {
+            now = self.narrowed(now, components)?;
+            self.note(SearchMove::Merge, merges, &now, true);
+        }
+        Ok(now)
+    }
+
+    fn narrowed(&mut self, mut now: Climbed, components: usize) -> Result<Climbed> {
+        while now.model.n_components() > components {
+            let Some(merge) = self.merges(&now, MEASURED)?.into_iter().min_by(by_loss) else { break };
+            now = merged(&now, &merge, self.ground);
+        }
+        self.ground.climb(now.model, PASSES)
+    }
+
+    /// The cheapest merges, measured.
+    fn merges(&mut self, now: &Climbed, count: usize) -> Result<Vec<Merge>> {
+        self.losses.cheapest(self.ground, now, count)
+    }
+
+    /// A split and a merge at a time, kept if the likelihood has risen after a few iterations.
+    pub(in crate::fit) fn exchange(&mut self, mut now: Climbed) -> Result<Climbed> {
+        let (mut tried, mut failures): (Vec<(usize, [usize; 2])>, _) = (Vec::new(), 0);
+        for _ in 0..EXCHANGES {
+            let splits = self.splits.all(self.ground, &now, self.rng)?;
+            let merges = self.merges(&now, MEASURED_FOR_EXCHANGE)?;
+            let candidates = merges.iter().flat_map(|merge| splits.iter().map(move |split| (split, merge)));
+            let promising = candidates.filter(|(split, merge)| {
+                !merge.pair.contains(&split.component)
+                    && split.gain >= WORTH_TRYING * merge.loss
+                    && !tried.contains(&(split.component, merge.pair))
+            });
+            let best = promising.max_by(|a, b| (a.0.gain - a.1.loss).total_cmp(&(b.0.gain - b.1.loss)));
+            let Some((split, merge)) = best else { break };
+            let model = exchanged(&now.model, split, merge);
+            let after = self.ground.climb(model, TRIAL_PASSES)?;
+            let kept = after.log_likelihood > now.log_likelihood;
+            self.note(SearchMove::Exchange, 1, &after, kept);
+            if kept {
+                (now, failures) = (after, 0);
+                tried.clear();
+            } else {
+                tried.push((split.component, merge.pair));
+                failures += 1;
+                if failures == FAILURES {
+                    break;
+                }
+            }
+        }
+        Ok(now)
+    }
+
+    /// Several splits at once and as many merges, as long as the likelihood rises: what no single exchange can change.
+    pub(in crate::fit) fn breathe(&mut self, mut now: Climbed) -> Result<Climbed> {
+        let components = now.model.n_components();
+        for _ in 0..if components > BREATH { BREATHS } else { 0 } {
+            let mut splits = self.splits.all(self.ground, &now, self.rng)?;
+            splits.truncate(components / BREATH);
+            if splits.is_empty() {
+                break;
+            }
+            let wide = self.ground.climb(split(&now.model, &splits), BREATH_PASSES)?;
+            let after = self.narrowed(wide, components)?;
+            let kept = after.log_likelihood > now.log_likelihood + BREATH_GAIN * now.log_likelihood.abs();
+            self.note(SearchMove::Breathe, splits.len(), &after, kept);
+            if !kept {
+                break;
+            }
+            now = after;
+        }
+        Ok(now)
+    }
+
+    fn note(&mut self, kind: SearchMove, count: usize, after: &Climbed, kept: bool) {
+        let log_likelihood = after.log_likelihood / self.ground.samples.total_weight();
+        let components = after.model.n_components();
+        self.steps.push(SearchStep { kind, count, components, log_likelihood, kept });
+    }
+}
+
+fn by_loss(a: &Merge, b: &Merge) -> std::cmp::Ordering {
+    a.loss.total_cmp(&b.loss)
+}
+
+/// The model with one component split and two others merged.
+fn exchanged(model: &Mixture, split: &self::split::Split, merge: &Merge) -> Mixture {
+    let (mut weights, mut components) = (model.weights().to_vec(), model.components().to_vec());
+    let (k, [i, j]) = (split.component, merge.pair);
+    components[i] = merge.one.clone();
+    weights[i] += weights[j];
+    let [first, second] = [0, 1].map(|at| (split.two.components()[at].clone(), split.two.weights()[at]));
+    weights[j] = weights[k] * second.1;
+    weights[k] *= first.1;
+    (components[k], components[j]) = (first.0, second.0);
+    model.with_parts(weights, components)
+}

@@ -1,0 +1,129 @@
+//! Samples a candidate is fitted to, and those it is judged by.
+
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+
+use super::super::mixture::About;
+use super::super::options::FitOptions;
+use super::super::search::{Climbed, Ground, Searching, overshoot};
+use super::rank::with_rank;
+use crate::data::Samples;
+use crate::error::Result;
+use crate::model::Mixture;
+use crate::pass::Backend;
+
+/// The part held out if there is one fold only: one sample in so many.
+const HELD_OUT: usize = 5;
+
+/// A candidate is settled once a pass gains less than this share of its log-likelihood, or after so many passes.
+const SETTLED: f64 = 2e-5;
+const MOST_PASSES: usize = 30;
+
+/// Some samples to fit to, and the others, if there are any.
+pub(super) struct Fold<'a> {
+    pub(super) train: Samples<'a>,
+    pub(super) test: Option<Samples<'a>>,
+}
+
+/// The places of the samples of every fold; those of no weight are in none.
+pub(super) fn folds<'a>(samples: &Samples<'a>, count: usize, rng: &mut ChaCha8Rng) -> Result<Vec<Fold<'a>>> {
+    let mut places: Vec<usize> = (0..samples.len()).filter(|&n| samples.weight(n) > 0.0).collect();
+    places.shuffle(rng);
+    let parts = if count == 1 { HELD_OUT } else { count };
+    let fold = |f: usize| {
+        let part = |held: bool| {
+            let mut part: Vec<usize> = places
+                .iter()
+                .enumerate()
+                .filter(|(at, _)| (at % parts == f) == held)
+                .map(|(_, &n)| n)
+                .collect();
+            part.sort_unstable();
+            samples.clone().select(&part)
+        };
+        Ok(Fold { train: part(false)?, test: Some(part(true)?) })
+    };
+    (0..count).map(fold).collect()
+}
+
+/// What a model is worth on a fold.
+#[derive(Debug, Clone)]
+pub(super) struct Worth {
+    pub(super) model: Mixture,
+    /// Σ w ln p over the samples it was fitted to, and the entropy of their responsibilities.
+    pub(super) log_likelihood: f64,
+    pub(super) entropy: f64,
+    /// ln p of each sample held out.
+    pub(super) held_out: Vec<f64>,
+}
+
+/// A fold under way: the model it has come to.
+pub(super) struct Walker<'a> {
+    fold: &'a Fold<'a>,
+    backend: &'a dyn Backend,
+    options: &'a FitOptions,
+    pub(super) passes: f64,
+}
+
+impl<'a> Walker<'a> {
+    pub(super) fn new(fold: &'a Fold<'a>, backend: &'a dyn Backend, options: &'a FitOptions) -> Self {
+        Self { fold, backend, options, passes: 0.0 }
+    }
+
+    /// Models of every number of components from `most` down to `least`, each from the one before by the merge that loses least; fewer if
+    /// the samples do not come apart into so many.
+    pub(super) fn path(
+        &mut self,
+        rank: &[usize],
+        least: usize,
+        most: usize,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<Vec<Worth>> {
+        let held = self.backend.over(&self.fold.train)?;
+        let about = About::new(&*held, self.options)?.with_rank(rank);
+        let ground = Ground::new(&about, &self.fold.train);
+        let mut searching = Searching::new(&ground, rng);
+        let mut now = searching.begin(&about)?;
+        if most > 1 {
+            let samples = self.fold.train.n_effective();
+            now = searching.grow(now, overshoot(most, samples, &ground))?;
+        }
+        now = searching.merge_down(now, most)?;
+        let mut found = Vec::new();
+        for components in (least..=now.model.n_components()).rev() {
+            now = searching.merge_down(now, components)?;
+            if components > 1 {
+                now = searching.exchange(now)?;
+            }
+            now = ground.settle(now.model, SETTLED, MOST_PASSES)?;
+            found.push(self.worth(&now)?);
+        }
+        self.passes += ground.passes(most, self.fold.train.len());
+        Ok(found)
+    }
+
+    /// A model with other ranks, settled.
+    pub(super) fn reranked(&mut self, model: &Mixture, rank: &[usize]) -> Result<Worth> {
+        let held = self.backend.over(&self.fold.train)?;
+        let before = About::new(&*held, self.options)?.with_rank(model.rank());
+        let after = before.with_rank(rank);
+        let components = model.n_components();
+        let ground = Ground::new(&before, &self.fold.train);
+        let now = ground.climb(model.clone(), 0)?;
+        let model = with_rank(&ground, &now, rank)?;
+        self.passes += ground.passes(components, self.fold.train.len());
+        let ground = Ground::new(&after, &self.fold.train);
+        let now = ground.settle(model, SETTLED, MOST_PASSES)?;
+        self.passes += ground.passes(components, self.fold.train.len());
+        self.worth(&now)
+    }
+
+    fn worth(&self, now: &Climbed) -> Result<Worth> {
+        let held_out = match &self.fold.test {
+            Some(test) => now.model.score_samples(&*self.backend.over(test)?)?,
+            None => vec![],
+        };
+        let (log_likelihood, entropy) = (now.log_likelihood, now.entropy(&self.fold.train));
+        Ok(Worth { model: now.model.clone(), log_likelihood, entropy, held_out })
+    }
+}

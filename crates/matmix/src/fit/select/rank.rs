@@ -1,0 +1,83 @@
+//! The same mixture with other ranks: columns are dropped from the end, and added along what a mode has left over.
+
+use super::super::passes;
+use super::super::search::{Climbed, Ground};
+use crate::error::{Error, Result};
+use crate::linalg::{Matrix, leading_eigen, orthonormal_basis};
+use crate::model::{Component, Mixture};
+use crate::parallel;
+
+/// A new column is at least this share of the noise: one of no length would never grow.
+const LEAST_SIGNAL: f64 = 1e-2;
+
+/// The model of a climb as one of other ranks, to go on from: what is kept keeps its loadings, and what is added are the leading
+/// directions of the residual scatter of its mode, given the loadings of the others.
+pub(super) fn with_rank(ground: &Ground<'_>, now: &Climbed, rank: &[usize]) -> Result<Mixture> {
+    let groups = now.groups(ground.samples);
+    let model = &now.model;
+    let parts = parallel::map(groups.len(), |k| {
+        let mut loadings = model.components()[k].loadings().to_vec();
+        for (d, &r) in rank.iter().enumerate() {
+            match loadings[d].cols() {
+                before if r < before => loadings[d] = loadings[d].first_cols(r),
+                before if r > before => {
+                    let more =
+                        directions(ground, &groups[k], &model.components()[k], &loadings, d, r - before)?;
+                    loadings[d] = beside(&loadings[d], &more);
+                }
+                _ => {}
+            }
+        }
+        let old = &model.components()[k];
+        let part = Component::new(model.shape(), old.mean().to_vec(), loadings, old.noise_variance())?;
+        part.with_degrees_of_freedom(old.degrees_of_freedom())
+    });
+    let parts = parts.into_iter().collect::<Result<Vec<_>>>()?;
+    Mixture::new(model.shape(), model.weights().to_vec(), parts)
+}
+
+/// So many columns for mode d beside those that are there, as long as what the samples of the component have along them beyond the noise.
+fn directions(
+    ground: &Ground<'_>,
+    members: &[usize],
+    component: &Component,
+    loadings: &[Matrix],
+    d: usize,
+    count: usize,
+) -> Result<Matrix> {
+    let p = loadings[d].rows();
+    let bases: Vec<Option<Matrix>> = loadings.iter().map(|u| Some(orthonormal_basis(u))).collect();
+    let others = || (0..loadings.len()).filter(|&e| e != d);
+    let entries: usize = others().map(|e| loadings[e].cols()).product();
+    let noise = component.noise_variance();
+    let mut scatter = Matrix::zeros(p, p);
+    if !members.is_empty() {
+        let samples = ground.samples.clone().select(members)?;
+        let held = ground.backend.over(&samples)?;
+        let sums = passes::scatters(&*held, component.mean(), &bases, &[d])?;
+        scatter.add_scaled(1.0 / samples.total_weight(), &sums.scatters[0]);
+    }
+    // Where there is nothing left, any direction beside those that are there.
+    for i in 0..p {
+        scatter[(i, i)] += LEAST_SIGNAL * noise * entries as f64;
+    }
+    let own = bases[d].as_ref().map_or_else(|| Matrix::zeros(p, 0), Clone::clone);
+    let mut beyond = Matrix::identity(p, p);
+    beyond.add_scaled(-1.0, &own.times_transpose(&own));
+    let left = beyond.times(&scatter.times(&beyond));
+    let eigen = leading_eigen(&left, count).ok_or(Error::Overflow { sample: 0 })?;
+    let lengths: f64 = others().map(|e| loadings[e].column_norms_squared().iter().sum::<f64>()).product();
+    let mean_length = lengths / entries as f64;
+    let along = |j: usize| {
+        let signal = (eigen.values[j] / entries as f64 - noise).max(LEAST_SIGNAL * noise);
+        (signal / mean_length.max(f64::MIN_POSITIVE)).sqrt()
+    };
+    let column: Vec<f64> = (0..count).map(along).collect();
+    Ok(Matrix::from_fn(p, count, |i, j| eigen.vectors[(i, j)] * column[j]))
+}
+
+/// The columns of both.
+fn beside(a: &Matrix, b: &Matrix) -> Matrix {
+    let cols = a.cols();
+    Matrix::from_fn(a.rows(), cols + b.cols(), |i, j| if j < cols { a[(i, j)] } else { b[(i, j - cols)] })
+}
