@@ -14,9 +14,11 @@ from ._base import History
 from ._blocks import Parts
 from ._files import load
 from ._matmix import Input, Progress, __version__
+from .denoising import PatchDenoiser, denoise, estimate_sigma
 from .low_rank import LowRank
 from .mixture import FitInterruptedWarning, Mixture, Posterior
 from .nearest import NearestCore
+from .patches import Patches, PatchFisher, PatchRecognizer
 from .published import GLRAM, MP2DPCA, MPCA, PPCA, PSOPCA, MixB2DPPCA, MixPPCA, TwoDPCA
 
 __all__ = [
@@ -36,11 +38,17 @@ __all__ = [
     "NearestCore",
     "NotFittedError",
     "Parts",
+    "PatchDenoiser",
+    "PatchFisher",
+    "PatchRecognizer",
+    "Patches",
     "Posterior",
     "Progress",
     "TwoDPCA",
     "__version__",
     "datasets",
+    "denoise",
+    "estimate_sigma",
     "load",
     "plot",
 ]
