@@ -14,10 +14,12 @@ from ._base import History
 from ._blocks import Parts
 from ._files import load
 from ._matmix import Input, Progress, __version__
+from .denoising import PatchDenoiser, denoise, estimate_sigma
 from .low_rank import LowRank
 from .mixture import FitInterruptedWarning, Mixture, Posterior
 from .nearest import NearestCore
 from .outliers import OutlierDetector
+from .patches import Patches, PatchFisher, PatchRecognizer
 from .published import GLRAM, MP2DPCA, MPCA, PPCA, PSOPCA, MixB2DPPCA, MixPPCA, TwoDPCA
 from .selection import Selection, select
 
@@ -39,12 +41,18 @@ __all__ = [
     "NotFittedError",
     "OutlierDetector",
     "Parts",
+    "PatchDenoiser",
+    "PatchFisher",
+    "PatchRecognizer",
+    "Patches",
     "Posterior",
     "Progress",
     "Selection",
     "TwoDPCA",
     "__version__",
     "datasets",
+    "denoise",
+    "estimate_sigma",
     "load",
     "plot",
     "select",

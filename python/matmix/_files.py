@@ -46,6 +46,9 @@ def load(path: str | os.PathLike[str], cls: type | None = None, *, scale: float 
     from .published import BY_PRESET
 
     model, name, input, options, history = _matmix.load_model(os.fspath(path))
+    if input is not None and input.patches is not None:
+        # As an estimator it takes the windows, such as `Patches`; `PatchFisher.load` takes images.
+        input = None
     family: type = Mixture if isinstance(model, _matmix.MixtureModel) else LowRank
     if cls is None:
         cls = BY_PRESET.get(name or "", family)

@@ -14,6 +14,10 @@ __all__ = [
     "Input",
     "LowRankModel",
     "MixtureModel",
+    "PatchDenoiserModel",
+    "PatchFisherModel",
+    "PatchGallery",
+    "PatchWindows",
     "Preset",
     "Progress",
     "Question",
@@ -23,9 +27,12 @@ __all__ = [
     "count_skipped",
     "default_preset",
     "digits",
+    "estimate_noise",
     "fit_batch",
     "fit_low_rank",
     "fit_mixture",
+    "fit_patch_denoiser",
+    "fit_patch_fisher",
     "load_model",
     "merge_sums",
     "open",
@@ -73,6 +80,8 @@ class Input:
     def resize(self) -> tuple[int, int] | None: ...
     @property
     def colour(self) -> bool: ...
+    @property
+    def patches(self) -> tuple[list[int], list[int]] | None: ...
     def factor(self, x: NDArray[Any] | Elsewhere, shape: Sequence[int]) -> float: ...
     @staticmethod
     def of(x: NDArray[Any] | Elsewhere, shape: Sequence[int], scale: float) -> Input: ...
@@ -228,6 +237,75 @@ class SumTree:
     def push(self, sums: bytes) -> None: ...
     def finish(self) -> bytes: ...
 
+@final
+class PatchWindows:
+    """Which windows of images are samples, and what is done to them."""
+
+    def __new__(
+        cls,
+        x: NDArray[Any],
+        shape: Sequence[int],
+        *,
+        size: Sequence[int],
+        stride: Sequence[int],
+        centred: bool,
+        contrast: float | None,
+        count: int | None,
+        seed: int,
+    ) -> PatchWindows: ...
+    def shape_of(self, x: NDArray[Any], shape: Sequence[int]) -> tuple[list[int], str]: ...
+    def cut(self, x: NDArray[Any], shape: Sequence[int], first: int, end: int) -> NDArray[Any]: ...
+
+@final
+class PatchFisherModel:
+    """A mixture over the patches of images, and a grid."""
+
+    @property
+    def mixture(self) -> MixtureModel: ...
+    @property
+    def patches(self) -> tuple[list[int], list[int]]: ...
+    @property
+    def grid(self) -> int: ...
+    def width(self, shape: Sequence[int]) -> int: ...
+    def features(self, x: NDArray[Any], shape: Sequence[int], scale: float) -> NDArray[np.float32]: ...
+    def save(self, path: str, input: Input, options: str) -> None: ...
+    @staticmethod
+    def load(path: str, grid: int) -> tuple[PatchFisherModel, Input | None, str]: ...
+    @staticmethod
+    def from_parts(bytes: bytes, patches: str, grid: int) -> PatchFisherModel: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+@final
+class PatchGallery:
+    """A gallery of known images, compared by their patches."""
+
+    def __new__(
+        cls,
+        fisher: PatchFisherModel,
+        x: NDArray[Any],
+        shape: Sequence[int],
+        scale: float,
+        classes: _Ints,
+        ridge: float,
+    ) -> PatchGallery: ...
+    def neighbours(self, x: NDArray[Any], shape: Sequence[int], scale: float, count: int) -> tuple[_Floats, _Ints]: ...
+    def predict(self, x: NDArray[Any], shape: Sequence[int], scale: float) -> _Ints: ...
+    def scores(self, x: NDArray[Any], shape: Sequence[int], scale: float) -> _Floats: ...
+
+@final
+class PatchDenoiserModel:
+    """A mixture over patches without noise."""
+
+    @property
+    def mixture(self) -> MixtureModel: ...
+    def denoise(self, x: NDArray[Any], shape: Sequence[int], scale: float, noise: float) -> _Floats: ...
+    def save(self, path: str, input: Input, options: str) -> None: ...
+    @staticmethod
+    def load(path: str) -> tuple[PatchDenoiserModel, Input | None, str]: ...
+    @staticmethod
+    def from_parts(bytes: bytes, patches: str, grid: int) -> PatchDenoiserModel: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
 def fit_mixture(
     x: NDArray[Any] | Elsewhere,
     shape: Sequence[int],
@@ -306,3 +384,26 @@ def open(
 ) -> _Opened: ...
 def digits() -> _Opened: ...
 def load_model(path: str) -> tuple[MixtureModel | LowRankModel, str | None, Input | None, str, str]: ...
+def fit_patch_fisher(
+    x: NDArray[Any],
+    shape: Sequence[int],
+    *,
+    scale: float,
+    size: Sequence[int],
+    stride: Sequence[int],
+    contrast: float,
+    grid: int,
+    max_patches: int,
+    options: str,
+) -> PatchFisherModel: ...
+def fit_patch_denoiser(
+    x: NDArray[Any],
+    shape: Sequence[int],
+    *,
+    scale: float,
+    noise: float | None,
+    size: Sequence[int],
+    max_patches: int,
+    options: str,
+) -> PatchDenoiserModel: ...
+def estimate_noise(x: NDArray[Any], shape: Sequence[int], scale: float) -> float: ...

@@ -70,6 +70,12 @@ impl ModelInput {
         self.input.colour
     }
 
+    /// The sides and steps of the windows that are the model's samples, if it is a model of patches.
+    #[getter]
+    fn patches(&self) -> Option<(Vec<usize>, Vec<usize>)> {
+        self.input.patches.as_ref().map(|patches| (patches.size.clone(), patches.stride.clone()))
+    }
+
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let (shape, scale, (low, high)) = (self.shape(py)?, self.scale(), self.range());
         let mut text =
@@ -79,6 +85,9 @@ impl ModelInput {
         }
         if self.colour() {
             text += ", colour=True";
+        }
+        if let Some((size, stride)) = self.patches() {
+            text += &format!(", patches={size:?}, stride={stride:?}");
         }
         Ok(text + ")")
     }

@@ -13,6 +13,7 @@ mod input;
 mod low_rank;
 mod mixture;
 mod names;
+mod patches;
 mod pools;
 mod progress;
 mod recognize;
@@ -38,6 +39,11 @@ mod _matmix {
     use super::mixture::{MixtureModel, fit_batch, fit_mixture, select_mixture};
     #[pymodule_export]
     use super::names::{PublishedModel, default_preset};
+    #[pymodule_export]
+    use super::patches::{
+        PatchDenoiserModel, PatchFisherModel, PatchGallery, PatchWindows, estimate_noise, fit_patch_denoiser,
+        fit_patch_fisher,
+    };
     #[pymodule_export]
     use super::progress::Progress;
     #[pymodule_export]

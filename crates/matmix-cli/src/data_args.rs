@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use matmix::data::{
-    DataSet, Note, OpenOptions, files_of, parse_memory, parse_range, parse_resize, parse_scale, parse_shape,
+    DataSet, Note, OpenOptions, files_of, open_picture, parse_memory, parse_range, parse_resize, parse_scale,
+    parse_shape,
 };
 use matmix::error::sides;
 use matmix::{Error, Model, ModelFile, Samples};
@@ -129,6 +130,30 @@ impl Reading {
         Ok(data)
     }
 
+    /// Opens one set as a model of its own samples takes it, or one picture as a set of one sample.
+    pub(crate) fn open_pictures(
+        &self,
+        file: Option<&ModelFile>,
+        spec: &str,
+        labels: Option<&Path>,
+        take: Option<&Range<usize>>,
+    ) -> anyhow::Result<DataSet> {
+        let options = OpenOptions { scale: None, ..self.options(labels, take) };
+        let Some(data) = open_picture(Path::new(spec), &options)? else {
+            return match file {
+                Some(file) => self.open_for(file, spec, labels, take),
+                None => self.open(spec, labels, take),
+            };
+        };
+        let mut data = self.tell(data)?;
+        data.samples = match (file, self.scale) {
+            (Some(file), scale) => file.scaled(&data.samples, scale)?,
+            (None, Some(scale)) => data.samples.scaled(scale)?,
+            (None, None) => data.samples,
+        };
+        Ok(data)
+    }
+
     fn tell(&self, mut data: DataSet) -> anyhow::Result<DataSet> {
         for note in &data.notes {
             output::say(self.quiet, &format!("note: {}: {note}{}", data.name, remedy(note)));
@@ -188,6 +213,11 @@ impl DataOptions {
     /// All files that are read.
     pub(crate) fn inputs(&self, spec: &str) -> Vec<PathBuf> {
         files_of(spec).into_iter().chain(self.labels.clone()).collect()
+    }
+
+    /// As [`Reading::open_pictures`].
+    pub(crate) fn open_pictures(&self, file: Option<&ModelFile>, spec: &str) -> anyhow::Result<DataSet> {
+        self.reading.open_pictures(file, spec, self.labels.as_deref(), self.take.as_ref())
     }
 
     /// As [`Reading::open_for`].

@@ -16,25 +16,33 @@ pub(crate) struct PatchArgs {
     /// How far one window is from the next.
     #[arg(long, value_parser = shape, value_name = "1", default_value = "1", requires = "patches")]
     stride: Sides,
-    /// Every window minus its mean, divided by √(its variance + c), where c is this share of the mean variance of all windows; none
-    /// leaves them as they are.
-    #[arg(long, value_parser = contrast, value_name = "0.1|none", default_value = "0.1", requires = "patches")]
+    /// Every window minus its mean, divided by √(its variance + c), where c is this share of the mean variance of all windows; kept
+    /// takes nothing but the means off (for `matmix denoise`), none leaves windows as they are.
+    #[arg(long, value_parser = contrast, value_name = "0.1|kept|none", default_value = "0.1", requires = "patches")]
     contrast: Contrast,
     /// So many windows, drawn at random, and not all of them.
     #[arg(long, value_parser = whole::<usize>, value_name = "N", requires = "patches")]
     draw: Option<usize>,
 }
 
-/// The share of the mean variance, if windows are brought to like contrast.
+/// What is done to windows.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Contrast(Option<f64>);
+enum Contrast {
+    /// They are brought to like contrast: the share of the mean variance.
+    Like(f64),
+    /// Their means are taken off.
+    Kept,
+    None,
+}
 
 fn contrast(text: &str) -> Result<Contrast, String> {
-    if text == "none" {
-        return Ok(Contrast(None));
+    match text {
+        "none" => return Ok(Contrast::None),
+        "kept" => return Ok(Contrast::Kept),
+        _ => {}
     }
     let share = text.parse().ok().filter(|share: &f64| share.is_finite() && *share > 0.0);
-    share.map(|share| Contrast(Some(share))).ok_or_else(|| "it must be a number above 0, or none".into())
+    share.map(Contrast::Like).ok_or_else(|| "it must be a number above 0, kept or none".into())
 }
 
 impl PatchArgs {
@@ -50,10 +58,12 @@ impl PatchArgs {
         seed: u64,
     ) -> anyhow::Result<Option<(Samples<'static>, Patches)>> {
         let Some(size) = &self.patches else { return Ok(None) };
-        let mut patches = Patches { size: size.0.clone(), stride: self.stride.0.clone(), floor: None };
-        if let Contrast(Some(share)) = self.contrast {
-            patches = patches.normalised(images, share, seed)?;
-        }
+        let plain = Patches { size: size.0.clone(), stride: self.stride.0.clone(), ..Patches::new(1) };
+        let patches = match self.contrast {
+            Contrast::Like(share) => plain.normalised(images, share, seed)?,
+            Contrast::Kept => plain.centred(),
+            Contrast::None => plain,
+        };
         let samples = match self.draw {
             Some(count) => patches.drawn(images, count, seed)?,
             None => patches.of(images)?,
@@ -67,8 +77,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_contrast_is_a_share_or_none() {
-        assert_eq!((contrast("0.1"), contrast("none")), (Ok(Contrast(Some(0.1))), Ok(Contrast(None))));
+    fn a_contrast_is_a_share_or_a_word() {
+        assert_eq!((contrast("0.1"), contrast("none")), (Ok(Contrast::Like(0.1)), Ok(Contrast::None)));
+        assert_eq!(contrast("kept"), Ok(Contrast::Kept));
         for text in ["0", "-1", "inf", "some"] {
             assert!(contrast(text).is_err(), "{text}");
         }

@@ -3,7 +3,7 @@
 //! A set of [`Samples`] goes into [`fit()`], a [`Mixture`] comes out; [`fit_low_rank`] gives a [`LowRank`] instead.
 //! [`Preset`] knows the published names. Everything a fitted model can do is a method of it: project, transform,
 //! reconstruct, denoise, score, sample. [`Recognizer`] finds the nearest known sample, [`PatchRecognizer`] does so by the patches of
-//! images, [`ModelFile`] keeps a model.
+//! images, [`PatchDenoiser`] takes noise out of them, [`ModelFile`] keeps a model.
 //!
 //! ```
 //! use matmix::{FitOptions, Samples, fit};
@@ -23,6 +23,7 @@ mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 pub mod data;
+mod denoise;
 mod device;
 pub mod error;
 pub mod fit;
@@ -44,6 +45,7 @@ mod walk;
 
 pub use cpu::Cpu;
 pub use data::{Input, Meter, ModelFile, Samples};
+pub use denoise::{PatchDenoiser, PatchDenoiserOptions, estimate_noise};
 pub use device::Device;
 pub use error::{Error, Result};
 pub use fit::{

@@ -226,8 +226,10 @@ fn taken(input: &Input) -> String {
     if let Some(patches) = &input.patches {
         let (size, stride) = (sides(&patches.size), sides(&patches.stride));
         text.push_str(&format!(", in windows of {size}, {stride} apart"));
-        if patches.floor.is_some() {
-            text.push_str(", of like contrast");
+        match (patches.floor, patches.centred) {
+            (Some(_), _) => text.push_str(", of like contrast"),
+            (None, true) => text.push_str(", without their means"),
+            (None, false) => {}
         }
     }
     text

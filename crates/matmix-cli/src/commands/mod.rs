@@ -4,6 +4,7 @@ pub(crate) mod assign;
 pub(crate) mod cluster;
 pub(crate) mod compare;
 pub(crate) mod demo;
+pub(crate) mod denoise;
 pub(crate) mod fit;
 pub(crate) mod impute;
 pub(crate) mod info;

@@ -1,4 +1,4 @@
-//! Models of patches: fitted, shown, asked for Fisher vectors, recognised with; and what cannot be done with them.
+//! Models of patches: fitted, shown, asked for Fisher vectors, recognised and denoised with; and what cannot be done with them.
 
 use crate::{ok, run, snapshot};
 
@@ -23,9 +23,9 @@ fn a_model_of_patches_is_fitted_told_and_asked() {
         let bytes = std::fs::read(path.join(name)).unwrap();
         String::from_utf8_lossy(&bytes[10..100]).into_owned()
     };
-    assert!(header("cores.npy").contains("(5, 144, 3, 3)"), "{}", header("cores.npy"));
+    assert!(header("cores.npy").contains("(5, 144, 3, 3,)"), "{}", header("cores.npy"));
     // 9 cells, 3 components, twice 3×3 numbers.
-    assert!(header("f.npy").contains("<f4") && header("f.npy").contains("(5, 486)"), "{}", header("f.npy"));
+    assert!(header("f.npy").contains("<f4") && header("f.npy").contains("(5, 486,)"), "{}", header("f.npy"));
     snapshot!("patches_rebuilt", path, &["reconstruct", "p.mm", "demo:mnist", "-o", "x.npy"]);
     let drawn =
         [&["fit"], DIGITS, &asked[..], &["--draw", "500", "--contrast", "none", "-o", "d.mm"]].concat();
@@ -45,16 +45,23 @@ fn a_model_of_patches_is_fitted_told_and_asked() {
 fn digits_are_recognised_by_their_patches() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
+    // Every fourth of the digits 0, 1 and 2 is known, and the one after it asked for.
+    let digits = matmix::data::digits();
+    let pixels = digits.samples.to_f64(0..300).unwrap();
+    let labels = digits.labels.unwrap();
+    for (name, first) in [("known", 0), ("asked", 1)] {
+        let places = (first..300).step_by(4);
+        let some: Vec<u8> =
+            places.clone().flat_map(|n| &pixels[n * 784..][..784]).map(|x| *x as u8).collect();
+        matmix::data::npy::write_array(path.join(format!("{name}.npy")), &[75, 28, 28], &some).unwrap();
+        let names: Vec<&str> = places.map(|n| labels.name(n)).collect();
+        std::fs::write(path.join(format!("{name}.txt")), names.join("\n")).unwrap();
+    }
     let sets = [
-        "--gallery",
-        "demo:mnist",
-        "--gallery-take",
-        "150:260",
-        "--probe",
-        "demo:mnist",
-        "--probe-take",
-        "280:320",
-    ];
+        ["--gallery", "known.npy", "--gallery-labels", "known.txt"],
+        ["--probe", "asked.npy", "--probe-labels", "asked.txt"],
+    ]
+    .concat();
     let few = ["--method", "patches", "-k", "4", "--stride", "2", "--grid", "3"];
     let output = snapshot!(
         "recognize_patches",
@@ -76,4 +83,65 @@ fn digits_are_recognised_by_their_patches() {
         !run(path, &[&["recognize", "p.mm"], &sets[..]].concat()).status.success(),
         "no cores of whole samples"
     );
+}
+
+/// The mean square of what differs between bytes and the values that were drawn.
+fn mean_square(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>() / a.len() as f64
+}
+
+#[test]
+fn a_picture_is_denoised_by_its_own_patches_and_by_those_of_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    // Squares and stripes, and as much noise as numbers that look random make: uniform of width 60, a deviation of 17.
+    let clean: Vec<u8> =
+        (0..48 * 48)
+            .map(|i| {
+                if i % 48 < 24 {
+                    60 + 120 * (i / 48 / 8 % 2) as u8
+                } else {
+                    60 + 120 * (i % 48 / 6 % 2) as u8
+                }
+            })
+            .collect();
+    let mut state = 1u64;
+    let mut random = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 40) as f64 / (1u64 << 24) as f64
+    };
+    let noisy: Vec<u8> = clean.iter().map(|&x| (f64::from(x) + 60.0 * random() - 30.0) as u8).collect();
+    let image = |bytes: &[u8]| {
+        let rgb = bytes.iter().flat_map(|&x| [x; 3]).collect();
+        matmix::picture::Image { width: 48, height: 48, rgb }
+    };
+    image(&noisy).write_png(path.join("noisy.png")).unwrap();
+    std::fs::create_dir(path.join("others")).unwrap();
+    for name in ["a.png", "b.png"] {
+        image(&clean).write_png(path.join("others").join(name)).unwrap();
+    }
+    let few = ["-k", "4", "--save", "own.mm"];
+    snapshot!("denoise", path, &[&["denoise", "noisy.png", "-o", "clean.png"], &few[..]].concat());
+    let fit = ["--patches", "8", "--contrast", "kept", "-k", "4", "-r", "5", "--max-iter", "20", "-q"];
+    ok(path, &[&["fit", "others", "-o", "others.mm"], &fit[..]].concat());
+    let info = String::from_utf8(ok(path, &["info", "others.mm"]).stdout).unwrap();
+    assert!(info.contains("in windows of 8, 1 apart, without their means"), "{info}");
+    ok(path, &["denoise", "noisy.png", "-m", "others.mm", "--sigma", "17", "-o", "by-others.npy"]);
+    ok(path, &["denoise", "others", "-m", "own.mm", "--sigma", "17", "-o", "folder"]);
+    assert!(path.join("folder/a.png").exists() && path.join("folder/b.png").exists());
+    let truth: Vec<f64> = clean.iter().map(|&x| f64::from(x)).collect();
+    let before = mean_square(&noisy.iter().map(|&x| f64::from(x)).collect::<Vec<_>>(), &truth);
+    let by_others = matmix::Samples::from_npy(path.join("by-others.npy")).unwrap();
+    assert_eq!((by_others.len(), by_others.shape()), (1, &[48, 48][..]));
+    let own = matmix::data::open_picture(&path.join("clean.png"), &matmix::data::OpenOptions::default());
+    for found in [by_others, own.unwrap().unwrap().samples] {
+        let after = mean_square(&found.to_f64(0..1).unwrap(), &truth);
+        assert!(after < 0.25 * before, "{before} {after}");
+    }
+    snapshot!("denoise_whole", path, &["denoise", "demo:mnist", "-o", "one.png"]);
+    snapshot!("denoise_no_noise", path, &["denoise", "noisy.png", "--sigma", "0", "-o", "x.png"]);
+    ok(path, &["fit", "others", "-k", "1", "-r", "2", "--max-iter", "2", "-q", "-o", "whole.mm"]);
+    snapshot!("denoise_model", path, &["denoise", "noisy.png", "-m", "whole.mm", "-o", "x.png"]);
+    snapshot!("denoise_over", path, &["denoise", "noisy.png", "-o", "noisy.png"]);
+    assert!(!path.join("x.png").exists() && !path.join("one.png").exists());
 }

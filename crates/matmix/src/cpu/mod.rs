@@ -44,6 +44,7 @@ mod samples_abreast;
 mod scatter;
 pub(crate) mod simd;
 mod tiles;
+mod wiener;
 
 use crate::data::{Element, Samples};
 use crate::error::Result;
@@ -60,6 +61,7 @@ pub(crate) use matching::{MATCHED, MatchBlock, MatchBounds, MatchScratch, match_
 pub(crate) use pool::Pooling;
 /// Packing a sample costs about as much as so many multiply-adds per element.
 pub(crate) use samples_abreast::{MAX_TILE, PACKING};
+pub(crate) use wiener::Filter;
 
 /// The processor of this machine, as a [`Backend`].
 ///
@@ -102,6 +104,16 @@ impl Cpu {
         each: &mut (dyn FnMut(Vec<f32>) + Send),
     ) -> Result<()> {
         pool::pool(job, images, self.on, each)
+    }
+
+    /// The posterior means of noisy samples, a chunk at a time and in order.
+    pub(crate) fn filter(
+        self,
+        job: Filter<'_>,
+        samples: &Samples<'_>,
+        each: impl FnMut(Vec<f64>) + Send,
+    ) -> Result<()> {
+        wiener::filter(job, samples, self.on, each)
     }
 
     /// The samples that cores (N × ρ) stand for, N × P.

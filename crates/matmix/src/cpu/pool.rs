@@ -132,7 +132,12 @@ impl<'a, T: Real> Pool<'a, T> {
         for first in (0..count).step_by(batch) {
             windows.clear();
             for n in first..(first + batch).min(count) {
-                self.of.windows.push_normalised(image, n, (self.images.scale(), self.of.floor), windows);
+                self.of.windows.push_normalised(
+                    image,
+                    n,
+                    (self.images.scale(), Some(self.of.floor)),
+                    windows,
+                );
             }
             let stored = Stored::plain(Chunk::F32(windows), size);
             self.on.run::<T, _>(Batch { pool: self, evaluator, stored, first, sums });

@@ -18,10 +18,10 @@ use super::images::{FORMAT, ImageFile, Images, Place};
 use super::labels::Labels;
 use super::limit::Limit;
 use super::notes::Note;
-use super::open::{Found, OpenOptions, check_given, choose};
+use super::open::{DataSet, Found, OpenOptions, check_given, choose};
 use super::samples::{DEFAULT_BUDGET, Samples};
 use super::source::{Element, Source};
-use super::walk::{ENDINGS, Walk, below, is_stack};
+use super::walk::{ENDINGS, Walk, below, is_image, is_stack};
 use crate::error::{Error, Result};
 
 /// The images of a folder in the order of their paths, those that `options` chooses.
@@ -54,6 +54,25 @@ pub(crate) fn open_stack(path: &Path, given: Option<&Labels>, options: &OpenOpti
         return Err(Error::data(path, "it is one image; give the folder that holds the images"));
     }
     gather(&path.to_string_lossy(), folder, listed, given.cloned(), options, notes)
+}
+
+/// One picture as a set of one sample; none if `path` is not called like a picture.
+///
+/// # Errors
+/// As of a folder.
+pub fn open_picture(path: &Path, options: &OpenOptions) -> Result<Option<DataSet>> {
+    if !path.is_file() || !is_image(path) {
+        return Ok(None);
+    }
+    let (mut notes, paths) = (Vec::new(), [path.to_owned()]);
+    let (folder, name) = (path.parent().unwrap_or(Path::new("")), path.display().to_string());
+    let listed = Listed::of(folder, &paths, &mut notes)?;
+    let Found { mut samples, labels, names, notes, .. } =
+        gather(&name, folder, listed, None, options, notes)?;
+    if let Some(scale) = options.scale {
+        samples = samples.scaled(scale)?;
+    }
+    Ok(Some(DataSet { samples, labels, name, format: "image", names, notes }))
 }
 
 /// One picture that may become a sample.

@@ -64,6 +64,8 @@ mod windows;
 
 #[cfg(feature = "demo")]
 pub use digits::digits;
+#[cfg(feature = "formats")]
+pub use folder::open_picture;
 pub use input::Input;
 #[cfg(feature = "formats")]
 pub use labels::Labels;

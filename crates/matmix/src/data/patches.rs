@@ -14,6 +14,7 @@ use super::samples::Samples;
 use super::source::{Buffer, Chunk, Element, Residence, Source};
 use super::windows::Windows;
 use crate::error::{Error, Result};
+use crate::pass::Engine;
 
 /// Windows that are looked at for their mean variance.
 const LOOKED_AT: usize = 20_000;
@@ -39,7 +40,10 @@ pub struct Patches {
     pub size: Vec<usize>,
     /// How far a window is from the next one: one step for all modes, or one per mode.
     pub stride: Vec<usize>,
-    /// c, where every window is to be (X − its mean) / √(its variance + c); windows are left as they are if there is none.
+    /// Whether every window is to be X − its mean. Those of like contrast always are.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub centred: bool,
+    /// c, where every window is to be (X − its mean) / √(its variance + c); contrasts are left as they are if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub floor: Option<f64>,
 }
@@ -47,13 +51,25 @@ pub struct Patches {
 impl Patches {
     /// All windows of this side in every mode, as they are.
     pub fn new(size: usize) -> Self {
-        Self { size: vec![size], stride: vec![1], floor: None }
+        Self { size: vec![size], stride: vec![1], centred: false, floor: None }
     }
 
     /// The same windows, so many elements apart.
     pub fn with_stride(mut self, stride: usize) -> Self {
         self.stride = vec![stride];
         self
+    }
+
+    /// The same windows without their means, their contrasts as they are.
+    pub fn centred(mut self) -> Self {
+        self.centred = true;
+        self.floor = None;
+        self
+    }
+
+    /// Whether windows are what stands in the images.
+    fn is_plain(&self) -> bool {
+        !self.centred && self.floor.is_none()
     }
 
     /// The same windows without their means and of like contrast: c is `contrast` times the mean variance of the windows of these
@@ -66,7 +82,7 @@ impl Patches {
             let expected = "a finite number above 0";
             return Err(Error::Option { option: "contrast", value: contrast.to_string(), expected });
         }
-        self.floor = None;
+        (self.centred, self.floor) = (false, None);
         let raw = self.drawn(images, LOOKED_AT, seed)?;
         let (size, mut sum) = (raw.sample_len(), 0.0);
         for first in (0..raw.len()).step_by(1024) {
@@ -119,6 +135,20 @@ impl Patches {
         self.samples(images, Some(chosen.into()))
     }
 
+    /// The same, cut out once and for all where they are few: every pass of a fit would read all images again for them.
+    pub(crate) fn drawn_once<'a>(
+        &self,
+        images: &Samples<'a>,
+        count: usize,
+        seed: u64,
+    ) -> Result<Samples<'a>> {
+        let drawn = self.drawn(images, count, seed)?;
+        if drawn.len() > count.min(1 << 20) {
+            return Ok(drawn);
+        }
+        (&drawn as &dyn Engine).fetch((0..drawn.len()).collect())
+    }
+
     pub(crate) fn windows(&self, image: &[usize]) -> Result<Windows> {
         if self.floor.is_some_and(|c| !(c.is_finite() && c >= 0.0)) {
             let value = format!("{:?}", self.floor);
@@ -139,8 +169,9 @@ impl Patches {
             Some(chosen) => chosen.iter().map(|n| weights[n / per_image]).collect(),
         });
         let (budget, meter) = (images.budget, images.meter.clone());
-        let scale = if self.floor.is_some() { 1.0 } else { images.scale() };
-        let source = PatchSource { images: images.clone(), windows, floor: self.floor, chosen };
+        let scale = if self.is_plain() { images.scale() } else { 1.0 };
+        let (plain, floor) = (self.is_plain(), self.floor);
+        let source = PatchSource { images: images.clone(), windows, plain, floor, chosen };
         Ok(Samples { scale, weights, budget, meter, ..Samples::from_source(Arc::new(source))? })
     }
 }
@@ -149,6 +180,8 @@ impl Patches {
 struct PatchSource<'a> {
     images: Samples<'a>,
     windows: Windows,
+    /// Whether windows are what stands in the images; otherwise their means are taken off.
+    plain: bool,
     floor: Option<f64>,
     /// Those that were drawn, ascending.
     chosen: Option<Arc<[usize]>>,
@@ -160,7 +193,7 @@ impl PatchSource<'_> {
         self.chosen.as_ref().map_or(n, |chosen| chosen[n])
     }
 
-    /// Adds windows of an image to those that are left as they are, or to those of like contrast.
+    /// Adds windows of an image to those that are left as they are, or to those without their means.
     fn push<T: Copy + Into<f64>>(
         &self,
         image: &[T],
@@ -168,12 +201,11 @@ impl PatchSource<'_> {
         plain: &mut Vec<T>,
         normal: &mut Vec<f32>,
     ) {
-        match self.floor {
-            None => windows.for_each(|n| self.windows.push(image, n, plain)),
-            Some(floor) => {
-                let how = (self.images.scale(), floor);
-                windows.for_each(|n| self.windows.push_normalised(image, n, how, normal));
-            }
+        if self.plain {
+            windows.for_each(|n| self.windows.push(image, n, plain));
+        } else {
+            let how = (self.images.scale(), self.floor);
+            windows.for_each(|n| self.windows.push_normalised(image, n, how, normal));
         }
     }
 
@@ -188,9 +220,9 @@ impl PatchSource<'_> {
             image(of, &mut |chunk| match chunk {
                 Chunk::U8(x) => self.push(x, windows.clone(), &mut buffer.u8, &mut buffer.f32),
                 Chunk::F64(x) => self.push(x, windows.clone(), &mut buffer.f64, &mut buffer.f32),
-                Chunk::F32(x) => match self.floor {
-                    Some(_) => self.push(x, windows.clone(), &mut Vec::new(), &mut buffer.f32),
-                    None => windows.clone().for_each(|n| self.windows.push(x, n, &mut buffer.f32)),
+                Chunk::F32(x) => match self.plain {
+                    false => self.push(x, windows.clone(), &mut Vec::new(), &mut buffer.f32),
+                    true => windows.clone().for_each(|n| self.windows.push(x, n, &mut buffer.f32)),
                 },
             })?;
             first = end;
@@ -208,9 +240,9 @@ impl Source for PatchSource<'_> {
         self.chosen.as_ref().map_or(self.images.len() * self.windows.count(), |chosen| chosen.len())
     }
 
-    /// Windows of like contrast are numbers around 1, whatever the images are: single precision has more digits than they need.
+    /// Windows without their means are numbers around 0, whatever the images are: single precision has more digits than they need.
     fn element(&self) -> Element {
-        self.floor.map_or(self.images.element(), |_| Element::F32)
+        if self.plain { self.images.element() } else { Element::F32 }
     }
 
     fn read<'a>(&'a self, range: Range<usize>, buffer: &'a mut Buffer) -> Result<Chunk<'a>> {
@@ -281,6 +313,10 @@ mod tests {
         out
     }
 
+    fn expected_means(windows: &[f64]) -> Vec<f64> {
+        windows.chunks_exact(16).map(|x| x.iter().sum::<f64>() / 16.0).collect()
+    }
+
     #[test]
     fn windows_are_those_written_out() {
         let images = images().scaled(1.0 / 255.0).unwrap();
@@ -300,6 +336,11 @@ mod tests {
         let found = normal.to_f64(5..100).unwrap();
         let expected = plain(&images, Some(floor));
         assert!(found.iter().zip(&expected[5 * 16..]).all(|(a, b)| (a - b).abs() < 1e-6));
+        let centred = patches.centred().of(&images).unwrap();
+        let means = expected_means(&plain(&images, None));
+        let found = centred.to_f64(0..144).unwrap();
+        let expected = plain(&images, None);
+        assert!((0..144 * 16).all(|i| (found[i] - expected[i] + means[i / 16]).abs() < 1e-6));
     }
 
     #[test]

@@ -73,30 +73,53 @@ impl Windows {
         self.lines.iter().for_each(|line| out.extend_from_slice(&image[first + line..first + line + width]));
     }
 
-    /// Adds window `n` of an image, minus its mean and divided by √(variance + floor), to `out`. Where nothing varies and the floor
-    /// is 0, that is 0.
+    /// Adds window `n` of an image, minus its mean and, with a floor, divided by √(variance + floor), to `out`. Where nothing varies and
+    /// the floor is 0, that is 0.
     pub(crate) fn push_normalised<T: Copy + Into<f64>>(
         &self,
         image: &[T],
         n: usize,
-        (scale, floor): (f64, f64),
+        (scale, floor): (f64, Option<f64>),
         out: &mut Vec<f32>,
     ) {
         let first = place(n, &self.positions, &self.steps);
         let width = self.line_len();
         let lines = self.lines.iter().map(|line| &image[first + line..first + line + width]);
-        let (count, mut sum, mut squares) = (self.len() as f64, 0.0, 0.0);
+        let (count, mut sum) = (self.len() as f64, 0.0);
         for line in lines.clone() {
             sum += line.iter().map(|&x| x.into()).sum::<f64>();
         }
         let mean = sum / count;
-        for line in lines.clone() {
-            squares += line.iter().map(|&x| (x.into() - mean) * (x.into() - mean)).sum::<f64>();
-        }
-        let spread = squares / count * scale * scale + floor;
-        let factor = if spread > 0.0 { scale / spread.sqrt() } else { 0.0 };
+        let factor = floor.map_or(scale, |floor| {
+            let square = |x: f64| (x - mean) * (x - mean);
+            let mut squares = 0.0;
+            for line in lines.clone() {
+                squares += line.iter().map(|&x| square(x.into())).sum::<f64>();
+            }
+            let spread = squares / count * scale * scale + floor;
+            if spread > 0.0 { scale / spread.sqrt() } else { 0.0 }
+        });
         for line in lines {
             out.extend(line.iter().map(|&x| ((x.into() - mean) * factor) as f32));
+        }
+    }
+
+    /// Adds a window, and the mean of what stands in its place in `image`, to that place of `sums`, and 1 to how often that was done.
+    pub(crate) fn give_back(
+        &self,
+        n: usize,
+        window: &[f64],
+        image: &[f64],
+        sums: &mut [f64],
+        counts: &mut [u32],
+    ) {
+        let first = place(n, &self.positions, &self.steps);
+        let width = self.line_len();
+        let places = || self.lines.iter().map(|line| first + line..first + line + width);
+        let mean = places().map(|place| image[place].iter().sum::<f64>()).sum::<f64>() / self.len() as f64;
+        for (place, line) in places().zip(window.chunks_exact(width)) {
+            sums[place.clone()].iter_mut().zip(line).for_each(|(sum, x)| *sum += x + mean);
+            counts[place].iter_mut().for_each(|count| *count += 1);
         }
     }
 

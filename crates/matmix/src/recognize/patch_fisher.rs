@@ -16,7 +16,6 @@ use crate::data::{Input, ModelFile, Patches, Samples, Windows};
 use crate::error::{Error, Result};
 use crate::fit::{FitOptions, fit};
 use crate::model::{Mixture, Model};
-use crate::pass::Engine;
 
 /// The options of a [`PatchFisher`].
 #[derive(Debug, Clone, PartialEq)]
@@ -76,13 +75,10 @@ impl PatchFisher {
     /// # Errors
     /// Options out of their range, images smaller than a patch, and whatever can go wrong with a fit.
     pub fn fit(images: &Samples<'_>, options: &PatchFisherOptions) -> Result<Self> {
-        let patches = Patches { size: options.size.clone(), stride: options.stride.clone(), floor: None };
+        let patches =
+            Patches { size: options.size.clone(), stride: options.stride.clone(), ..Patches::new(1) };
         let patches = patches.normalised(images, options.contrast, options.fit.seed)?;
-        let drawn = patches.drawn(images, options.max_patches, options.fit.seed)?;
-        // Those that were drawn are few: every pass would read all images again for them.
-        let few = drawn.len() <= options.max_patches.min(1 << 20);
-        let here = if few { Some((&drawn as &dyn Engine).fetch((0..drawn.len()).collect())?) } else { None };
-        let fitted = fit(here.as_ref().unwrap_or(&drawn), &options.fit)?;
+        let fitted = fit(&patches.drawn_once(images, options.max_patches, options.fit.seed)?, &options.fit)?;
         Self::new(fitted.model, patches, options.grid)
     }
 

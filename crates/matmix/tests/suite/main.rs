@@ -4,6 +4,7 @@
 
 mod acceleration;
 mod add_a_model;
+mod denoise;
 mod dense;
 mod digits;
 mod engine;

@@ -1,0 +1,176 @@
+//! `matmix denoise`: images without their noise.
+
+use std::path::{Path, PathBuf};
+
+use matmix::data::{DataSet, Element};
+use matmix::picture::{Grid, ValueRange, write_folder};
+use matmix::{FitOptions, PatchDenoiser, PatchDenoiserOptions, Samples, estimate_noise};
+
+use super::reconstruct;
+use crate::data_args::{DataOptions, Sides, load_model, rank, shape};
+use crate::error::hinted;
+use crate::kind::Kind;
+use crate::numbers::{real, whole};
+use crate::output::{self, Overwrite, Target};
+use crate::progress::working;
+use crate::table::plural;
+
+/// Take noise out of images by a mixture over their patches.
+///
+/// The mixture is fitted to the noisy images themselves, or given: one of patches of images without noise. DATA may be a single picture.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  matmix denoise noisy.png -o clean.png
+  matmix denoise scans/ -o clean/ --sigma 25
+  matmix fit photos/ --patches 8 --contrast kept --draw 100000 -k 32 -r 6 -o photos.mm
+  matmix denoise noisy.png -m photos.mm -o clean.png")]
+pub(crate) struct Denoise {
+    /// The noisy images, or one picture.
+    #[arg(value_name = "DATA")]
+    data: String,
+    /// The picture to write, if there is one; a folder for one PNG per image; or a .npy file: - is an array on stdout.
+    #[arg(long, short, value_name = "CLEAN.png|FOLDER|X.npy")]
+    output: PathBuf,
+    #[command(flatten)]
+    overwrite: Overwrite,
+    /// The standard deviation of the noise, in units of the values (25, say, for bytes as they are); estimated if not given.
+    #[arg(long, value_parser = above_zero, allow_negative_numbers = true, value_name = "SIGMA")]
+    sigma: Option<f64>,
+    /// A model of patches without noise, made by `matmix fit --patches 8 --contrast kept`.
+    #[arg(long, short, value_name = "MODEL", conflicts_with_all = ["patches", "components", "rank", "save"])]
+    model: Option<PathBuf>,
+    /// The size of the patches.
+    #[arg(long, value_parser = shape, value_name = "8|8x8", default_value = "8")]
+    patches: Sides,
+    /// K: the number of components of the mixture over patches.
+    #[arg(long, short = 'k', value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "K", default_value_t = 16)]
+    components: usize,
+    /// The shape of the cores; 5 per mode if not given.
+    #[arg(long, short, value_parser = rank, value_name = "5x5")]
+    rank: Option<Sides>,
+    /// The seed of everything random.
+    #[arg(long, value_parser = whole::<u64>, allow_negative_numbers = true, value_name = "SEED", default_value_t = 0)]
+    seed: u64,
+    /// Keep the mixture, its noise taken off, in this model file.
+    #[arg(long, value_name = "MODEL")]
+    save: Option<PathBuf>,
+    #[command(flatten)]
+    options: DataOptions,
+}
+
+/// Where the images go.
+enum Goes {
+    Array(Target),
+    Picture(Target),
+    Folder,
+}
+
+impl Denoise {
+    pub(crate) fn run(self, quiet: bool) -> anyhow::Result<()> {
+        let inputs = self.options.inputs(&self.data);
+        let target = |kind| Target::new(&self.output, kind, &inputs, &self.overwrite);
+        let goes = if output::ends_with(&self.output, "npy") || self.output == Path::new("-") {
+            Goes::Array(target(Kind::Array)?)
+        } else if output::ends_with(&self.output, "png") {
+            Goes::Picture(target(Kind::Picture)?)
+        } else if self.output.is_file() || self.output.extension().is_some() && !self.output.is_dir() {
+            let message =
+                format!("{}: neither a PNG picture, a .npy file nor a folder", self.output.display());
+            return Err(hinted(message, "-o CLEAN.png writes a picture, -o X.npy an array"));
+        } else {
+            self.overwrite.allows_folder(&self.output, &inputs)?;
+            Goes::Folder
+        };
+        let kept = match &self.save {
+            Some(path) => Some(Target::new(path, Kind::Model, &inputs, &self.overwrite)?),
+            None => None,
+        };
+        let file = self.model.as_deref().map(load_model).transpose()?;
+        let data = self.options.open_pictures(file.as_ref(), &self.data)?;
+        let images = &data.samples;
+        let n = images.len();
+        if matches!(goes, Goes::Picture(_)) && n != 1 {
+            let message = format!("{} do not go into one picture", plural(n, "image"));
+            return Err(hinted(message, "-o FOLDER writes one PNG per image, -o X.npy an array"));
+        }
+        if images.order() < 2 {
+            let message = format!("{}: its samples are no images but rows of numbers", data.name);
+            return Err(hinted(
+                message,
+                "--shape says what they are: an array has to be image × row × column",
+            ));
+        }
+        let spinner = working(quiet, format!("looking at the patches of {}", plural(n, "image")), images);
+        let noise = self.sigma.map_or_else(|| estimate_noise(images), Ok)?;
+        let denoiser = match &file {
+            Some(file) => PatchDenoiser::from_file(file).map_err(|error| {
+                let hint = "`matmix fit DATA --patches 8 --contrast kept` makes a model of patches; one of whole samples goes with \
+                            `matmix reconstruct --weighted`";
+                hinted(error.to_string(), hint)
+            })?,
+            None => PatchDenoiser::fit_noisy(images, noise, &self.fitting())?,
+        };
+        if let Some(kept) = kept {
+            let mut file = denoiser.to_file(images)?;
+            file.input = file.input.map(|input| input.with_images(&self.options.opened()));
+            kept.write(|out| out.write_all(&file.to_bytes()))?;
+        }
+        let how = if self.sigma.is_some() { "" } else { " (estimated)" };
+        let said = format!("noise of standard deviation {noise:.4}{how}; ");
+        match &goes {
+            Goes::Array(target) => {
+                let mut axes = vec![n];
+                axes.extend(images.shape());
+                target
+                    .write_chunks(&axes, |put| denoiser.denoise_each(images, noise, |image| put(&image)))?;
+            }
+            Goes::Picture(target) => {
+                let clean = Samples::from_vec(images.shape(), denoiser.denoise(images, noise)?)?;
+                let png = drawn(&data)?.draw_samples(&clean, &[0])?.to_png()?;
+                target.write(|out| out.write_all(&png))?;
+            }
+            Goes::Folder => {
+                let clean = Samples::from_vec(images.shape(), denoiser.denoise(images, noise)?)?;
+                write_folder(&self.output, &clean, data.names.as_deref(), &drawn(&data)?)?;
+            }
+        }
+        drop(spinner);
+        match &goes {
+            Goes::Array(target) | Goes::Picture(target) => target.say_wrote(quiet, &said, ""),
+            Goes::Folder => output::say(quiet, &format!("{said}wrote {}", self.output.display())),
+        }
+        Ok(())
+    }
+
+    fn fitting(&self) -> PatchDenoiserOptions {
+        let usual = PatchDenoiserOptions::default();
+        PatchDenoiserOptions {
+            size: self.patches.0.clone(),
+            fit: FitOptions {
+                components: self.components,
+                rank: self.rank.as_ref().map(|rank| rank.0.clone()).unwrap_or_default(),
+                seed: self.seed,
+                ..usual.fit
+            },
+            ..usual
+        }
+    }
+}
+
+fn above_zero(text: &str) -> Result<f64, String> {
+    real(text)
+        .ok()
+        .filter(|sigma| *sigma > 0.0)
+        .ok_or_else(|| "it must be a number above 0, such as 25".into())
+}
+
+/// Drawn as the noisy images are: bytes as the bytes they were, other values from the smallest to the largest.
+fn drawn(data: &DataSet) -> anyhow::Result<Grid> {
+    let scale = data.samples.scale();
+    let range = match data.samples.element() {
+        Element::U8 if scale > 0.0 => ValueRange::Given(0.0, 255.0 * scale),
+        _ => reconstruct::range(&data.samples)?,
+    };
+    Ok(Grid { range, ..Grid::default() })
+}

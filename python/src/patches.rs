@@ -1,0 +1,391 @@
+//! Windows of images: as samples, as Fisher vectors, to recognise and to denoise with.
+
+use std::path::PathBuf;
+
+use matmix::data::{Element, Patches};
+use matmix::{
+    FitOptions, Mixture, Model, ModelFile, PatchDenoiser, PatchDenoiserOptions, PatchFisher,
+    PatchFisherOptions, PatchRecognizer,
+};
+use numpy::{PyArray1, PyArrayDyn, PyReadonlyArray1};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::arrays::{Elements, array, indices, places, sides};
+use crate::data::file;
+use crate::errors::{detached, to_python};
+use crate::input::ModelInput;
+use crate::mixture::MixtureModel;
+
+/// What a model of windows is pickled as: the mixture as a model file, the windows as JSON, and the cells of a grid.
+type Pickled<'py> = (Bound<'py, PyBytes>, String, usize);
+
+/// Which windows of images are samples, and what is done to them.
+#[pyclass(frozen, module = "matmix._matmix")]
+pub(crate) struct PatchWindows {
+    patches: Patches,
+    /// So many of them, drawn with this seed, if not all.
+    drawn: Option<(usize, u64)>,
+}
+
+#[pymethods]
+impl PatchWindows {
+    /// Windows of images, brought to like contrast with `contrast` or else `centred` or as they are.
+    #[new]
+    #[pyo3(signature = (x, shape, *, size, stride, centred, contrast, count, seed))]
+    fn new(
+        py: Python<'_>,
+        x: Elements<'_>,
+        shape: Vec<usize>,
+        size: Vec<usize>,
+        stride: Vec<usize>,
+        centred: bool,
+        contrast: Option<f64>,
+        count: Option<usize>,
+        seed: u64,
+    ) -> PyResult<Self> {
+        let images = x.samples(&shape, None, None, 1.0)?;
+        let patches = Patches { size, stride, centred, ..Patches::new(1) };
+        let patches = match contrast {
+            Some(contrast) => detached(py, || patches.normalised(&images, contrast, seed))?,
+            None => patches,
+        };
+        Ok(Self { patches, drawn: count.map(|count| (count, seed)) })
+    }
+
+    /// The shape of all windows of the images together, and what their elements are.
+    fn shape_of(&self, x: Elements<'_>, shape: Vec<usize>) -> PyResult<(Vec<usize>, &'static str)> {
+        let windows = self.windows(&x, &shape)?;
+        Ok((sides(&[windows.len()], windows.shape()), crate::arrays::dtype(windows.element())))
+    }
+
+    /// Windows `first` to `end`, shape (end − first, h_1, …).
+    fn cut<'py>(
+        &self,
+        py: Python<'py>,
+        x: Elements<'_>,
+        shape: Vec<usize>,
+        first: usize,
+        end: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let windows = self.windows(&x, &shape)?;
+        let values = detached(py, || windows.to_f64(first..end.min(windows.len())))?;
+        let sides = sides(&[values.len() / windows.sample_len()], windows.shape());
+        Ok(match windows.element() {
+            Element::U8 => array(py, values.iter().map(|x| *x as u8).collect(), &sides)?.into_any(),
+            Element::F32 => array(py, values.iter().map(|x| *x as f32).collect(), &sides)?.into_any(),
+            _ => array(py, values, &sides)?.into_any(),
+        })
+    }
+}
+
+impl PatchWindows {
+    fn windows<'a>(&self, x: &'a Elements<'_>, shape: &[usize]) -> PyResult<matmix::Samples<'a>> {
+        let images = x.samples(shape, None, None, 1.0)?;
+        match self.drawn {
+            Some((count, seed)) => self.patches.drawn(&images, count, seed),
+            None => self.patches.of(&images),
+        }
+        .map_err(to_python)
+    }
+}
+
+fn fit_options(json: &str) -> PyResult<FitOptions> {
+    let wrong = |error| PyValueError::new_err(format!("the options of the fit cannot be used: {error}"));
+    serde_json::from_str(json).map_err(wrong)
+}
+
+/// The file of a mixture over windows of images.
+fn file_of(model: &Mixture, patches: &Patches, input: &Bound<'_, ModelInput>, options: &str) -> ModelFile {
+    let file = file(Model::Mixture(model.clone()), None, Some(input), options, "");
+    ModelFile { input: file.input.map(|input| input.with_patches(patches.clone())), ..file }
+}
+
+/// What a model file says beside the model: what it takes for input, and its options as JSON or empty.
+fn told(file: &ModelFile) -> (Option<ModelInput>, String) {
+    let options = if file.options.is_null() { String::new() } else { file.options.to_string() };
+    (file.input.clone().map(|input| ModelInput { input }), options)
+}
+
+fn pickled<'py>(py: Python<'py>, model: &Mixture, patches: &Patches, grid: usize) -> Pickled<'py> {
+    let bytes = ModelFile::new(Model::Mixture(model.clone())).to_bytes();
+    (PyBytes::new(py, &bytes), serde_json::to_string(patches).unwrap_or_default(), grid)
+}
+
+fn unpickled(bytes: &[u8], patches: &str) -> PyResult<(Mixture, Patches)> {
+    let wrong = |text: String| PyValueError::new_err(format!("what was pickled cannot be read: {text}"));
+    let patches = serde_json::from_str(patches).map_err(|error| wrong(error.to_string()))?;
+    match ModelFile::from_bytes("pickled model", bytes).map_err(to_python)?.model {
+        Model::Mixture(model) => Ok((model, patches)),
+        Model::LowRank(_) => Err(wrong("it holds no mixture".into())),
+    }
+}
+
+/// A mixture over the patches of images, and a grid.
+#[pyclass(frozen, module = "matmix._matmix")]
+pub(crate) struct PatchFisherModel {
+    fisher: PatchFisher,
+}
+
+/// Fits a mixture to patches of images.
+#[pyfunction]
+#[pyo3(signature = (x, shape, *, scale, size, stride, contrast, grid, max_patches, options))]
+pub(crate) fn fit_patch_fisher(
+    py: Python<'_>,
+    x: Elements<'_>,
+    shape: Vec<usize>,
+    scale: f64,
+    size: Vec<usize>,
+    stride: Vec<usize>,
+    contrast: f64,
+    grid: usize,
+    max_patches: usize,
+    options: &str,
+) -> PyResult<PatchFisherModel> {
+    let images = x.samples(&shape, None, None, scale)?;
+    let options =
+        PatchFisherOptions { size, stride, contrast, grid, max_patches, fit: fit_options(options)? };
+    Ok(PatchFisherModel { fisher: detached(py, || PatchFisher::fit(&images, &options))? })
+}
+
+#[pymethods]
+impl PatchFisherModel {
+    /// The mixture over the patches.
+    #[getter]
+    fn mixture(&self) -> MixtureModel {
+        MixtureModel { model: self.fisher.model().clone() }
+    }
+
+    /// The sides of the patches, and how far one is from the next.
+    #[getter]
+    fn patches(&self) -> (Vec<usize>, Vec<usize>) {
+        (self.fisher.patches().size.clone(), self.fisher.patches().stride.clone())
+    }
+
+    /// The cells along each mode, at most.
+    #[getter]
+    fn grid(&self) -> usize {
+        self.fisher.grid()
+    }
+
+    /// The numbers of the vector of an image.
+    fn width(&self, shape: Vec<usize>) -> PyResult<usize> {
+        self.fisher.width(&shape).map_err(to_python)
+    }
+
+    /// Fisher vectors, shape (N, width).
+    fn features<'py>(
+        &self,
+        py: Python<'py>,
+        x: Elements<'_>,
+        shape: Vec<usize>,
+        scale: f64,
+    ) -> PyResult<Bound<'py, PyArrayDyn<f32>>> {
+        let images = x.samples(&shape, None, None, scale)?;
+        let features = detached(py, || self.fisher.features(&images))?;
+        array(py, features, &[images.len(), self.width(shape)?])
+    }
+
+    /// Writes the model file.
+    fn save(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        input: &Bound<'_, ModelInput>,
+        options: &str,
+    ) -> PyResult<()> {
+        let file = file_of(self.fisher.model(), self.fisher.patches(), input, options);
+        detached(py, || file.save(&path))
+    }
+
+    /// Reads a model file of patches: the model, what it takes for input, its options as JSON.
+    #[staticmethod]
+    fn load(py: Python<'_>, path: PathBuf, grid: usize) -> PyResult<(Self, Option<ModelInput>, String)> {
+        let file = detached(py, || ModelFile::load(&path))?;
+        let fisher = PatchFisher::from_file(&file, grid).map_err(to_python)?;
+        let (input, options) = told(&file);
+        Ok((Self { fisher }, input, options))
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Pickled<'py>)> {
+        let parts = pickled(py, self.fisher.model(), self.fisher.patches(), self.fisher.grid());
+        Ok((py.get_type::<Self>().getattr("from_parts")?, parts))
+    }
+
+    /// The way back from what is pickled.
+    #[staticmethod]
+    fn from_parts(bytes: &[u8], patches: &str, grid: usize) -> PyResult<Self> {
+        let (model, patches) = unpickled(bytes, patches)?;
+        Ok(Self { fisher: PatchFisher::new(model, patches, grid).map_err(to_python)? })
+    }
+}
+
+/// A gallery of known images, compared by their patches.
+#[pyclass(frozen, module = "matmix._matmix")]
+pub(crate) struct PatchGallery {
+    recognizer: PatchRecognizer,
+}
+
+/// Distances, and places in the gallery.
+type Found<'py> = (Bound<'py, PyArrayDyn<f64>>, Bound<'py, PyArrayDyn<i64>>);
+
+#[pymethods]
+impl PatchGallery {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        fisher: &Bound<'_, PatchFisherModel>,
+        x: Elements<'_>,
+        shape: Vec<usize>,
+        scale: f64,
+        classes: PyReadonlyArray1<'_, i64>,
+        ridge: f64,
+    ) -> PyResult<Self> {
+        let (images, classes) = (x.samples(&shape, None, None, scale)?, places(&classes, "class")?);
+        let fisher = fisher.get().fisher.clone();
+        let recognizer = detached(py, || PatchRecognizer::new(fisher, &images, &classes, ridge))?;
+        Ok(Self { recognizer })
+    }
+
+    /// Distances and places in the gallery of the nearest images, shape (N, count) each, nearest first.
+    fn neighbours<'py>(
+        &self,
+        py: Python<'py>,
+        x: Elements<'_>,
+        shape: Vec<usize>,
+        scale: f64,
+        count: usize,
+    ) -> PyResult<Found<'py>> {
+        let images = x.samples(&shape, None, None, scale)?;
+        let found = detached(py, || self.recognizer.neighbours(&images, count))?;
+        let all = || found.iter().flatten();
+        let (distances, places) =
+            (all().map(|n| n.distance).collect(), all().map(|n| n.index as i64).collect());
+        let shape = [found.len(), count];
+        Ok((array(py, distances, &shape)?, array(py, places, &shape)?))
+    }
+
+    /// The classes of the nearest images, shape (N,).
+    fn predict<'py>(
+        &self,
+        py: Python<'py>,
+        x: Elements<'_>,
+        shape: Vec<usize>,
+        scale: f64,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let images = x.samples(&shape, None, None, scale)?;
+        Ok(indices(py, detached(py, || self.recognizer.predict(&images))?))
+    }
+
+    /// What is predicted, one unit vector per image, shape (N, classes).
+    fn scores<'py>(
+        &self,
+        py: Python<'py>,
+        x: Elements<'_>,
+        shape: Vec<usize>,
+        scale: f64,
+    ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+        let images = x.samples(&shape, None, None, scale)?;
+        let scores = detached(py, || self.recognizer.scores(&images))?;
+        let shape = [images.len(), scores.len() / images.len()];
+        array(py, scores, &shape)
+    }
+}
+
+/// A mixture over patches without noise.
+#[pyclass(frozen, module = "matmix._matmix")]
+pub(crate) struct PatchDenoiserModel {
+    denoiser: PatchDenoiser,
+}
+
+/// Fits a mixture to patches of images without noise, or with noise of this standard deviation.
+#[pyfunction]
+#[pyo3(signature = (x, shape, *, scale, noise, size, max_patches, options))]
+pub(crate) fn fit_patch_denoiser(
+    py: Python<'_>,
+    x: Elements<'_>,
+    shape: Vec<usize>,
+    scale: f64,
+    noise: Option<f64>,
+    size: Vec<usize>,
+    max_patches: usize,
+    options: &str,
+) -> PyResult<PatchDenoiserModel> {
+    let images = x.samples(&shape, None, None, scale)?;
+    let options = PatchDenoiserOptions { size, max_patches, fit: fit_options(options)? };
+    let denoiser = detached(py, || match noise {
+        Some(noise) => PatchDenoiser::fit_noisy(&images, noise, &options),
+        None => PatchDenoiser::fit(&images, &options),
+    })?;
+    Ok(PatchDenoiserModel { denoiser })
+}
+
+/// The standard deviation of the noise of images.
+#[pyfunction]
+pub(crate) fn estimate_noise(
+    py: Python<'_>,
+    x: Elements<'_>,
+    shape: Vec<usize>,
+    scale: f64,
+) -> PyResult<f64> {
+    let images = x.samples(&shape, None, None, scale)?;
+    detached(py, || matmix::estimate_noise(&images))
+}
+
+#[pymethods]
+impl PatchDenoiserModel {
+    /// The mixture over patches without noise.
+    #[getter]
+    fn mixture(&self) -> MixtureModel {
+        MixtureModel { model: self.denoiser.model().clone() }
+    }
+
+    /// Images without noise, shape (N, p_1, …).
+    fn denoise<'py>(
+        &self,
+        py: Python<'py>,
+        x: Elements<'_>,
+        shape: Vec<usize>,
+        scale: f64,
+        noise: f64,
+    ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+        let images = x.samples(&shape, None, None, scale)?;
+        let clean = detached(py, || self.denoiser.denoise(&images, noise))?;
+        array(py, clean, &sides(&[images.len()], &shape))
+    }
+
+    /// Writes the model file.
+    fn save(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        input: &Bound<'_, ModelInput>,
+        options: &str,
+    ) -> PyResult<()> {
+        let file = file_of(self.denoiser.model(), self.denoiser.patches(), input, options);
+        detached(py, || file.save(&path))
+    }
+
+    /// Reads a model file of patches: the model, what it takes for input, its options as JSON.
+    #[staticmethod]
+    fn load(py: Python<'_>, path: PathBuf) -> PyResult<(Self, Option<ModelInput>, String)> {
+        let file = detached(py, || ModelFile::load(&path))?;
+        let denoiser = PatchDenoiser::from_file(&file).map_err(to_python)?;
+        let (input, options) = told(&file);
+        Ok((Self { denoiser }, input, options))
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Pickled<'py>)> {
+        let parts = pickled(py, self.denoiser.model(), self.denoiser.patches(), 0);
+        Ok((py.get_type::<Self>().getattr("from_parts")?, parts))
+    }
+
+    /// The way back from what is pickled.
+    #[staticmethod]
+    fn from_parts(bytes: &[u8], patches: &str, grid: usize) -> PyResult<Self> {
+        let _ = grid;
+        let (model, patches) = unpickled(bytes, patches)?;
+        Ok(Self { denoiser: PatchDenoiser::new(model, patches).map_err(to_python)? })
+    }
+}
