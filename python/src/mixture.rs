@@ -6,7 +6,7 @@ use std::sync::Arc;
 use matmix::data::Labels;
 use matmix::report::content::{Axis, Colours};
 use matmix::report::{ReportOptions, write_report};
-use matmix::{FitOptions, Meter, Mixture, Model, ModelFile, OnlineFit, Preset, Start};
+use matmix::{FitOptions, Meter, Missing, Mixture, Model, ModelFile, OnlineFit, Preset, Start};
 use numpy::{PyArray1, PyArray2, PyArrayDyn, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -66,8 +66,8 @@ pub(crate) fn fit_mixture(
     callback: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(MixtureModel, String, bool)> {
     let meter = Arc::new(Meter::new());
-    let engine = x.engine(&shape, preset, weights.as_ref(), scale, &meter)?;
     let options = fit_options(options, &start, preset, &shape)?;
+    let engine = x.engine(&shape, preset, weights.as_ref(), scale, options.missing, &meter)?;
     let abandon = || {
         meter.stop();
         x.abandon(py)
@@ -202,7 +202,7 @@ impl MixtureModel {
     }
 
     /// Log-likelihood, BIC, AIC and ICL.
-    #[pyo3(signature = (x, shape, preset=None, *, scale=1.0))]
+    #[pyo3(signature = (x, shape, preset=None, *, scale=1.0, missing="error"))]
     fn evaluate(
         &self,
         py: Python<'_>,
@@ -210,10 +210,44 @@ impl MixtureModel {
         shape: Vec<usize>,
         preset: Option<&str>,
         scale: f64,
+        missing: &str,
     ) -> PyResult<(f64, f64, f64, f64)> {
-        let engine = x.engine(&shape, preset, None, scale, &Arc::new(Meter::new()))?;
+        let missing: Missing = choice("missing", missing)?;
+        let engine = x.engine(&shape, preset, None, scale, missing, &Arc::new(Meter::new()))?;
         let c = x.fitted(detached(py, || self.model.evaluate(&*engine)))?;
         Ok((c.log_likelihood, c.bic, c.aic, c.icl))
+    }
+
+    /// Samples whose missing cells have their conditional means, and the standard deviation of each cell, both of the size of `x`.
+    #[pyo3(signature = (x, shape, preset=None, *, scale=1.0))]
+    fn impute<'py>(
+        &self,
+        py: Python<'py>,
+        x: Elements<'_>,
+        shape: Vec<usize>,
+        preset: Option<&str>,
+        scale: f64,
+    ) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>)> {
+        let samples = x.samples(&shape, preset, None, scale)?;
+        let found = detached(py, || self.model.impute(&samples))?;
+        Ok((PyArray1::from_vec(py, found.values), PyArray1::from_vec(py, found.deviations)))
+    }
+
+    /// The same samples, their missing cells drawn so many times: all draws one after the other.
+    #[pyo3(signature = (x, shape, preset=None, *, scale=1.0, draws, seed))]
+    fn impute_draws<'py>(
+        &self,
+        py: Python<'py>,
+        x: Elements<'_>,
+        shape: Vec<usize>,
+        preset: Option<&str>,
+        scale: f64,
+        draws: usize,
+        seed: u64,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let samples = x.samples(&shape, preset, None, scale)?;
+        let drawn = detached(py, || self.model.impute_draws(&samples, draws, seed))?;
+        Ok(PyArray1::from_vec(py, drawn))
     }
 
     /// New samples, shape (n, p_1, …), and the components they come from.

@@ -1,6 +1,6 @@
 //! What the library calls things: choices, defaults and presets, so that Python has no list of its own.
 
-use matmix::{Algorithm, Distance, FitOptions, Noise, Precision, Preset, Reconstruction, Samples, StopRule};
+use matmix::{Algorithm, Distance, FitOptions, Missing, Noise, Precision, Preset, Reconstruction, Samples, StopRule};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -54,6 +54,7 @@ pub(crate) fn add(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let choices = PyDict::new(m.py());
     choices.set_item("algorithm", names!(Algorithm))?;
     choices.set_item("distance", names!(Distance))?;
+    choices.set_item("missing", names!(Missing))?;
     choices.set_item("noise", names!(Noise))?;
     choices.set_item("precision", names!(Precision))?;
     choices.set_item("rule", names!(Reconstruction))?;

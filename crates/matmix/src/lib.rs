@@ -40,7 +40,7 @@ pub mod report;
 mod walk;
 
 pub use cpu::Cpu;
-pub use data::{Input, Meter, ModelFile, Samples};
+pub use data::{Input, Meter, Missing, ModelFile, Samples};
 pub use error::{Error, Result};
 pub use fit::{
     Algorithm, Checkpoint, Dof, Fit, FitOptions, LowRankFit, LowRankOptions, OnlineFit, Progress, Start,

@@ -10,6 +10,7 @@ use rand::seq::index::sample as distinct;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
+use super::missing::Missing;
 use super::samples::Samples;
 use super::source::{Buffer, Chunk, Element, Residence, Source};
 use super::windows::Windows;
@@ -139,9 +140,11 @@ impl Patches {
             Some(chosen) => chosen.iter().map(|n| weights[n / per_image]).collect(),
         });
         let (budget, meter) = (images.budget, images.meter.clone());
+        // A window whose contrast is not known cannot be given another.
+        let missing = if self.floor.is_some() { Missing::Error } else { images.missing };
         let scale = if self.floor.is_some() { 1.0 } else { images.scale() };
         let source = PatchSource { images: images.clone(), windows, floor: self.floor, chosen };
-        Ok(Samples { scale, weights, budget, meter, ..Samples::from_source(Arc::new(source))? })
+        Ok(Samples { scale, weights, budget, meter, missing, ..Samples::from_source(Arc::new(source))? })
     }
 }
 

@@ -16,6 +16,8 @@ mod larger;
 mod low_rank;
 mod made;
 mod model_file;
+mod missing;
+mod missing_fit;
 mod monotone;
 mod online;
 mod oracle;
