@@ -22,11 +22,19 @@ class Asked:
     dtype: np.dtype
     total: bool = False
     """Whether the answers about the rows of a sample are added to one."""
+    missing: str = "error"
+    """What NaN is."""
 
     def about(self, block: np.ndarray, first: int = 0, threads: int | None = None) -> np.ndarray:
         """The answers about the samples of one block, the first of which has the number `first` in the whole set."""
         found = self.question.answers(
-            block, self.shape, preset=self.preset, scale=self.scale, first=first, threads=threads
+            block,
+            self.shape,
+            preset=self.preset,
+            scale=self.scale,
+            first=first,
+            threads=threads,
+            missing=self.missing,
         )
         if self.total:
             found = found.reshape(len(block), -1).sum(axis=1)

@@ -125,7 +125,7 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """What the model answers about every sample, shape (N, *each); lazy for samples that Dask has."""
         question = self.model_.question(questions)
         dtype = samples.precision if dtype is None else np.dtype(dtype)
-        asked = Asked(question, samples.shape, self._preset, samples.scale, each, dtype, total)
+        asked = Asked(question, samples.shape, self._preset, samples.scale, each, dtype, total, samples.missing)
         return samples.array.ask(asked) if isinstance(samples.array, Blocks) else asked.about(samples.array)
 
     def _rows_of(self, samples: Samples) -> tuple[int, ...]:
@@ -148,6 +148,7 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
+        tags.input_tags.allow_nan = getattr(self, "missing", "error") == "nan"
         tags.input_tags.two_d_array = self._takes_vectors or self.sample_shape is not None
         if tags.transformer_tags is not None:
             tags.transformer_tags.preserves_dtype = ["float64", "float32"]

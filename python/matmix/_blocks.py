@@ -29,6 +29,7 @@ class Pass(NamedTuple):
     weights: np.ndarray | None
     scale: float
     threads: int | None
+    missing: str = "error"
 
     def over(self, task: bytes, block: np.ndarray, first: int) -> bytes:
         """The sums of a task over one block, whose first sample has the number `first` in the whole set."""
@@ -46,6 +47,7 @@ class Pass(NamedTuple):
             scale=self.scale,
             first=first,
             threads=self.threads,
+            missing=self.missing,
         )
 
     def chosen(self, task: bytes, firsts: Sequence[int], n: int) -> tuple[list[int], int]:
@@ -86,15 +88,16 @@ class Blocks:
         weights: np.ndarray | None,
         threads: int | None,
         scale: float,
+        missing: str = "error",
     ) -> _matmix.Elsewhere:
         """The samples as the native fit takes them."""
-        common = Pass(shape, preset, weights, scale, threads)
+        common = Pass(shape, preset, weights, scale, threads, missing)
         abandoned = threading.Event()
 
         def run(task: bytes) -> bytes:
             return self.run(task, common, abandoned.is_set)
 
-        return _matmix.Elsewhere(run, abandoned.set, len(self), self.dtype.name, scale)
+        return _matmix.Elsewhere(run, abandoned.set, len(self), self.dtype.name, scale, missing)
 
     def run(self, task: bytes, common: Pass, abandoned: Callable[[], bool]) -> bytes:
         """Runs a pass over all blocks, unless nobody waits for it any longer."""

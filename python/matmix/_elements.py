@@ -45,22 +45,40 @@ def native(array: np.ndarray, what: str) -> np.ndarray:
     return np.require(array, element_type(array.dtype, what=what), ["C", "A"])
 
 
-def plain_array(X: Any, what: str) -> Any:
-    """X as an array, unless cells are missing or are numbers only in a manner of speaking: neither is made up for.
+def plain_array(X: Any, what: str, missing: str = "error") -> Any:
+    """X as an array, unless cells are numbers only in a manner of speaking, or missing where that is not asked for.
 
     Frames know the names of their columns and stay what they are; so do sparse matrices, which others refuse.
     """
     if issparse(X):
         return X
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
-        raise ValueError(f"{what} is a masked array that leaves cells out; missing cells are not supported yet")
+        if missing != "nan":
+            raise ValueError(f"{what} is a masked array that leaves cells out; {ALLOWED}")
+        return _filled(X, what)
     array = np.asarray(X)
     if array.dtype.kind == "O":
+        absent = []
         for place, value in np.ndenumerate(array):
             if isinstance(value, complex):
                 raise ValueError(f"Complex data not supported: {what} holds complex numbers")
             if isinstance(value, (str, bytes)):
                 raise ValueError(f"{what} holds the string {value!r} at {list(place)}; an array of numbers is needed")
-            if value is None or value is np.ma.masked:
-                raise ValueError(f"{what} has no number at {list(place)}; missing cells are not supported yet")
+            if value is None or value is np.ma.masked or type(value).__name__ in ("NAType", "NaTType"):
+                if missing != "nan":
+                    raise ValueError(f"{what} has no number at {list(place)}; {ALLOWED}")
+                absent.append(place)
+        if absent and not hasattr(X, "iloc"):
+            array = array.copy()
+            for place in absent:
+                array[place] = np.nan
     return X if hasattr(X, "iloc") else array
+
+
+ALLOWED = 'missing cells are for a Mixture with missing="nan" only'
+
+
+def _filled(X: np.ma.MaskedArray, what: str) -> np.ndarray:
+    """A masked array with NaN where its cells are left out."""
+    dtype = element_type(X.dtype, what=what)
+    return X.astype(np.float32 if dtype == np.uint8 else dtype).filled(np.nan)

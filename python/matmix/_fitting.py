@@ -48,6 +48,7 @@ class MixtureFitting(ModelEstimator):
     rank: Any
     noise: str
     dof: Any
+    missing: str
     init_params: Any
     search: str
     n_init: int
@@ -73,6 +74,7 @@ class MixtureFitting(ModelEstimator):
         "n_components": [AT_LEAST_ONE],
         "noise": one_of("noise"),
         "dof": [StrOptions({"estimated", "shared"}), Interval(Real, 0, None, closed="neither")],
+        "missing": one_of("missing"),
         # A name, a model or a file: `_start` tells them apart.
         "init_params": "no_validation",
         "search": one_of("search"),

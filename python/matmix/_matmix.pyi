@@ -152,8 +152,27 @@ class MixtureModel:
     ) -> None: ...
     def posterior_variance(self) -> _Floats: ...
     def evaluate(
-        self, x: NDArray[Any] | Elsewhere, shape: Sequence[int], preset: str | None = None, *, scale: float = 1.0
+        self,
+        x: NDArray[Any] | Elsewhere,
+        shape: Sequence[int],
+        preset: str | None = None,
+        *,
+        scale: float = 1.0,
+        missing: str = "error",
     ) -> tuple[float, float, float, float]: ...
+    def impute(
+        self, x: NDArray[Any], shape: Sequence[int], preset: str | None = None, *, scale: float = 1.0
+    ) -> tuple[_Floats, _Floats]: ...
+    def impute_draws(
+        self,
+        x: NDArray[Any],
+        shape: Sequence[int],
+        preset: str | None = None,
+        *,
+        scale: float = 1.0,
+        draws: int,
+        seed: int,
+    ) -> _Floats: ...
     def sample(self, n: int, seed: int, noise: bool) -> tuple[_Floats, _Ints]: ...
     def covariance(self, component: int) -> _Floats: ...
     def save(self, path: str, name: str | None, input: Input | None, options: str, history: str) -> None: ...
@@ -197,6 +216,7 @@ class Question:
         scale: float = 1.0,
         first: int = 0,
         threads: int | None = None,
+        missing: str = "error",
     ) -> _Floats: ...
     @staticmethod
     def from_bytes(bytes: bytes) -> Question: ...
@@ -226,7 +246,13 @@ class Elsewhere:
     """Samples that a callable runs passes over: bytes of a task in, bytes of its sums out."""
 
     def __new__(
-        cls, run: Callable[[bytes], bytes], abandon: Callable[[], object], n: int, dtype: str, scale: float = 1.0
+        cls,
+        run: Callable[[bytes], bytes],
+        abandon: Callable[[], object],
+        n: int,
+        dtype: str,
+        scale: float = 1.0,
+        missing: str = "error",
     ) -> Elsewhere: ...
 
 @final
@@ -363,6 +389,7 @@ def run_task(
     scale: float,
     first: int,
     threads: int | None,
+    missing: str = "error",
 ) -> bytes: ...
 def merge_sums(sums: Sequence[bytes]) -> bytes: ...
 def default_preset(order: int, components: int) -> str: ...

@@ -49,6 +49,8 @@ class Samples(NamedTuple):
     """Whether the user's array has one row of numbers per sample, so that results should have one, too."""
     scale: float = 1.0
     """What every value is multiplied with."""
+    missing: str = "error"
+    """What NaN is."""
 
     @property
     def n(self) -> int:
@@ -58,7 +60,7 @@ class Samples(NamedTuple):
     def held(self, preset: str | None, weights: np.ndarray | None, threads: int | None) -> Any:
         """The samples as a native fit takes them: the array, or what runs passes over the blocks."""
         if isinstance(self.array, Blocks):
-            return self.array.elsewhere(self.shape, preset, weights, threads, self.scale)
+            return self.array.elsewhere(self.shape, preset, weights, threads, self.scale, self.missing)
         return self.array
 
     def described(self) -> _matmix.Input:
@@ -101,8 +103,13 @@ def check_samples(
     `owner` is the estimator the user talks to where that is another one: it knows the names of the columns, and
     learns them with `owner_reset`.
     """
-    samples = _shaped(estimator, X, reset, owner, owner_reset)
+    samples = _shaped(estimator, X, reset, owner, owner_reset)._replace(missing=_missing_of(estimator))
     return samples._replace(scale=estimator._factor(samples, fitting=reset))
+
+
+def _missing_of(estimator: Any) -> str:
+    """What NaN is to an estimator."""
+    return str(getattr(estimator, "missing", "error"))
 
 
 def _shaped(estimator: Any, X: Any, reset: bool, owner: Any, owner_reset: bool | None) -> Samples:
@@ -110,7 +117,7 @@ def _shaped(estimator: Any, X: Any, reset: bool, owner: Any, owner_reset: bool |
     owner, owner_reset = (estimator, reset) if owner is None else (owner, owner_reset or reset)
     blocks = as_blocks(X)
     if blocks is None:
-        array: Any = native(_validated(owner, X, owner_reset), "X")
+        array: Any = native(_validated(owner, X, owner_reset, _missing_of(estimator)), "X")
     else:
         # Zeros of the same shape, which take no memory, are all that can be looked at without reading.
         _validated(owner, np.broadcast_to(np.uint8(0), blocks.shape), owner_reset)
@@ -141,9 +148,9 @@ def _shaped(estimator: Any, X: Any, reset: bool, owner: Any, owner_reset: bool |
     return Samples(array, shape, array.ndim == 2)
 
 
-def _validated(owner: Any, X: Any, reset: bool) -> np.ndarray:
+def _validated(owner: Any, X: Any, reset: bool, missing: str = "error") -> np.ndarray:
     """X as an array of numbers, as scikit-learn sees to it; the features are all numbers of a sample."""
-    X = plain_array(X, "X")
+    X = plain_array(X, "X", missing)
     shape = X.shape
     if len(shape) > 2:
         X = X.reshape(shape[0], math.prod(shape[1:]))

@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import _matmix
 from ._blocks import in_memory
-from ._elements import check_array
+from ._elements import check_array, plain_array
 from ._fitting import FitInterruptedWarning, MixtureFitting
-from ._validation import Data, Samples, Seed, Sides, check_choice, check_integer, check_seed
+from ._validation import Data, Samples, Seed, Sides, check_choice, check_integer, check_samples, check_seed
 
 REBUILT_BY = {"most_probable": "rebuilt", "weighted": "denoised"}
 """The rules of reconstruction, and the question that each of them is."""
@@ -57,6 +57,9 @@ class Mixture(DensityMixin, MixtureFitting):
         that outliers count less.
     dof : {"estimated", "shared"} or float, default="estimated"
         The degrees of freedom of ``noise="t"``: estimated for every component, one estimate for all, or given.
+    missing : {"error", "nan"}, default="error"
+        What NaN in the samples is: a mistake, or a cell that was not observed. Then also cells that masked arrays leave
+        out, None and pandas' NA are; everything is computed from what was observed, and nothing is filled in first.
     sample_shape : tuple of int, optional
         The shape of one sample, for arrays that hold flattened samples in their rows: ``(28, 28)`` for X of shape
         (N, 784); one side may be −1, as in `numpy.reshape`. By default X says it: ``X.shape[1:]``.
@@ -169,6 +172,7 @@ class Mixture(DensityMixin, MixtureFitting):
         *,
         noise: str = "gaussian",
         dof: str | float = "estimated",
+        missing: str = "error",
         sample_shape: Sides = None,
         scale: float | None = None,
         init_params: Any = "kmeans",
@@ -195,6 +199,7 @@ class Mixture(DensityMixin, MixtureFitting):
         self.rank = rank
         self.noise = noise
         self.dof = dof
+        self.missing = missing
         self.sample_shape = sample_shape
         self.scale = scale
         self.init_params = init_params
@@ -330,8 +335,61 @@ class Mixture(DensityMixin, MixtureFitting):
         """Every sample without its noise, in the shape of X: the posterior mean of the noiseless sample."""
         return self.reconstruct(X, rule="weighted")
 
+    def impute(
+        self,
+        X: ArrayLike,
+        *,
+        return_std: bool = False,
+        draws: int | None = None,
+        random_state: Seed = None,
+    ) -> Any:
+        """Fills in cells that are missing (NaN, masked, None): their means given all observed cells of the sample.
+
+        Parameters
+        ----------
+        X : array of samples
+        return_std : bool, default=False
+            Whether to return the standard deviation of every cell, too: 0 where it was observed.
+        draws : int, optional
+            Draw all missing cells of a sample together so many times instead (multiple imputation).
+        random_state : int, RandomState, Generator or None
+            Of the draws; by default the estimator's own.
+
+        Returns
+        -------
+        X : ndarray in the shape of X, or (draws, *X.shape)
+            Observed cells are as they were, times `scale` if there is one.
+        std : ndarray in the shape of X
+            Only with ``return_std=True``.
+
+        Examples
+        --------
+        >>> import matmix
+        >>> X, _ = matmix.datasets.load_digits28(return_X_y=True)
+        >>> model = matmix.Mixture(rank=4, missing="nan", random_state=0).fit(X[:200])
+        >>> broken = X[200:202].astype("f8")
+        >>> broken[:, 10:12, 14] = float("nan")
+        >>> filled, std = model.impute(broken, return_std=True)
+        >>> int((std > 0).sum())
+        4
+        """
+        in_memory(X, "imputation")
+        check_is_fitted(self)
+        if return_std and draws is not None:
+            raise ValueError("draws show by themselves how uncertain cells are; leave out return_std")
+        samples = check_samples(self, plain_array(X, "X", "nan"), reset=False)
+        args, shape = (samples.array, samples.shape, self._preset), tuple(samples.array.shape)
+        if draws is not None:
+            seed = check_seed(self.random_state if random_state is None else random_state)
+            count = check_integer("draws", draws, 1)
+            drawn = self.model_.impute_draws(*args, scale=samples.scale, draws=count, seed=seed)
+            return samples.typed(drawn.reshape(count, *shape))
+        values, deviations = self.model_.impute(*args, scale=samples.scale)
+        filled = samples.typed(values.reshape(shape))
+        return (filled, samples.typed(deviations.reshape(shape))) if return_std else filled
+
     def reconstruction_error(self, X: Data) -> float:
-        """The paper's e = sqrt(Σ‖X − X̂‖²/N)."""
+        """The paper's e = sqrt(Σ‖X − X̂‖²/N), over observed cells."""
         return float(np.sqrt(self.squared_errors(X).mean()))
 
     def squared_errors(self, X: Data) -> np.ndarray:
@@ -374,7 +432,7 @@ class Mixture(DensityMixin, MixtureFitting):
         """Log-likelihood, BIC, AIC and ICL."""
         samples = self._check(X)
         held = samples.held(self._preset, None, None)
-        return self.model_.evaluate(held, samples.shape, self._preset, scale=samples.scale)
+        return self.model_.evaluate(held, samples.shape, self._preset, scale=samples.scale, missing=samples.missing)
 
     # -- questions about the model ---------------------------------------------------------------------------------
 

@@ -66,6 +66,7 @@ class _One(Mixture):
         *,
         noise: str = "gaussian",
         dof: str | float = "estimated",
+        missing: str = "error",
         sample_shape: Sides = None,
         scale: float | None = None,
         init_params: Any = "kmeans",
@@ -89,6 +90,7 @@ class _One(Mixture):
         self.rank = rank
         self.noise = noise
         self.dof = dof
+        self.missing = missing
         self.sample_shape = sample_shape
         self.scale = scale
         self.init_params = init_params

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use matmix::data::Element;
-use matmix::{Engine, Matrix, Meter, Preset, Samples};
+use matmix::{Engine, Matrix, Meter, Missing, Preset, Samples};
 use numpy::{
     PyArray1, PyArray2, PyArrayDyn, PyArrayMethods, PyReadonlyArray1, PyReadonlyArrayDyn,
     PyUntypedArrayMethods,
@@ -105,19 +105,21 @@ impl<'py> FromPyObject<'_, 'py> for Held<'py> {
 }
 
 impl Held<'_> {
-    /// What runs the passes of a fit to these samples; those of this process are multiplied with `scale` and can be ended by the
-    /// meter, those that are elsewhere know their own factor.
+    /// What runs the passes of a fit to these samples; those of this process are multiplied with `scale`, have NaN that means what is
+    /// said and can be ended by the meter, those that are elsewhere know all of this themselves.
     pub(crate) fn engine(
         &self,
         shape: &[usize],
         preset: Option<&str>,
         weights: Option<&Numbers<'_>>,
         scale: f64,
+        missing: Missing,
         meter: &Arc<Meter>,
     ) -> PyResult<Box<dyn Engine + '_>> {
         Ok(match self {
             Self::Here(elements) => {
-                Box::new(elements.samples(shape, preset, weights, scale)?.with_meter(meter.clone()))
+                let samples = elements.samples(shape, preset, weights, scale)?;
+                Box::new(samples.with_missing(missing).with_meter(meter.clone()))
             }
             Self::Elsewhere(elsewhere) => Box::new(elsewhere.get().engine(shape, preset, weights)?),
         })

@@ -11,7 +11,7 @@ use pyo3::types::PyBytes;
 
 use crate::arrays::{Elements, array};
 use crate::elsewhere::run_over;
-use crate::errors::to_python;
+use crate::errors::{choice, to_python};
 
 /// Some questions to a model about every sample. Pickled, they are the bytes of a pass.
 #[pyclass(frozen, module = "matmix._matmix")]
@@ -30,7 +30,7 @@ impl Question {
 impl Question {
     /// The answers about one block of samples, the first of which has the number `first` in the whole set: shape (N, width),
     /// those to one question after the other.
-    #[pyo3(signature = (x, shape, *, preset=None, scale=1.0, first=0, threads=None))]
+    #[pyo3(signature = (x, shape, *, preset=None, scale=1.0, first=0, threads=None, missing="error"))]
     fn answers<'py>(
         &self,
         py: Python<'py>,
@@ -40,9 +40,11 @@ impl Question {
         scale: f64,
         first: usize,
         threads: Option<usize>,
+        missing: &str,
     ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+        let missing = choice("missing", missing)?;
         let task: Task = self.pass.clone().into();
-        let sums = run_over(py, || Ok(task), &x, &shape, preset, None, scale, first, threads)?;
+        let sums = run_over(py, || Ok(task), &x, &shape, preset, None, scale, first, threads, missing)?;
         let Answers { width, values } = sums.try_into().map_err(to_python)?;
         let n = values.len() / width.max(1);
         array(py, values, &[n, width])

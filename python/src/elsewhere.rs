@@ -7,12 +7,12 @@ use std::sync::{Mutex, PoisonError};
 
 use matmix::data::Element;
 use matmix::pass::{self, AnySums, Task};
-use matmix::{Backend, Cpu, Engine, Error, Preset, Samples};
+use matmix::{Backend, Cpu, Engine, Error, Missing, Preset, Samples};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::arrays::{Elements, Numbers, element};
-use crate::errors::{detached, to_python};
+use crate::errors::{choice, detached, to_python};
 use crate::pools::pool;
 
 /// N samples of one element type that a callable runs passes over: bytes of a task in, bytes of its sums out.
@@ -22,6 +22,7 @@ pub(crate) struct Elsewhere {
     n: usize,
     element: Element,
     scale: f64,
+    missing: Missing,
     /// What the callable raised, to be raised again once the fit has ended because of it.
     raised: Mutex<Option<PyErr>>,
     /// Called when nobody waits for the fit any longer: a second Ctrl-C does not wait for a cluster.
@@ -31,9 +32,17 @@ pub(crate) struct Elsewhere {
 #[pymethods]
 impl Elsewhere {
     #[new]
-    #[pyo3(signature = (run, abandon, n, dtype, scale=1.0))]
-    fn new(run: Py<PyAny>, abandon: Py<PyAny>, n: usize, dtype: &str, scale: f64) -> PyResult<Self> {
-        Ok(Self { run, n, element: element(dtype)?, scale, raised: Mutex::new(None), abandon })
+    #[pyo3(signature = (run, abandon, n, dtype, scale=1.0, missing="error"))]
+    fn new(
+        run: Py<PyAny>,
+        abandon: Py<PyAny>,
+        n: usize,
+        dtype: &str,
+        scale: f64,
+        missing: &str,
+    ) -> PyResult<Self> {
+        let missing = choice("missing", missing)?;
+        Ok(Self { run, n, element: element(dtype)?, scale, missing, raised: Mutex::new(None), abandon })
     }
 }
 
@@ -106,6 +115,10 @@ impl Engine for Remote<'_> {
         self.elsewhere.scale
     }
 
+    fn missing(&self) -> Missing {
+        self.elsewhere.missing
+    }
+
     fn weights(&self) -> Option<&[f64]> {
         self.weights.as_deref()
     }
@@ -134,7 +147,7 @@ impl Engine for Remote<'_> {
 /// Runs a task over one block of samples, the first of which has the number `first` in the whole set, and returns the
 /// bytes of its sums.
 #[pyfunction]
-#[pyo3(signature = (task, x, shape, *, preset, weights, scale, first, threads))]
+#[pyo3(signature = (task, x, shape, *, preset, weights, scale, first, threads, missing="error"))]
 pub(crate) fn run_task<'py>(
     py: Python<'py>,
     task: &[u8],
@@ -145,9 +158,11 @@ pub(crate) fn run_task<'py>(
     scale: f64,
     first: usize,
     threads: Option<usize>,
+    missing: &str,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let task = || Task::from_bytes(task);
-    let sums = run_over(py, task, &x, &shape, preset, weights, scale, first, threads)?;
+    let missing = choice("missing", missing)?;
+    let sums = run_over(py, task, &x, &shape, preset, weights, scale, first, threads, missing)?;
     Ok(PyBytes::new(py, &sums.to_bytes()))
 }
 
@@ -162,8 +177,9 @@ pub(crate) fn run_over(
     scale: f64,
     first: usize,
     threads: Option<usize>,
+    missing: Missing,
 ) -> PyResult<AnySums> {
-    let mut plain = x.samples(shape, None, None, scale)?;
+    let mut plain = x.samples(shape, None, None, scale)?.with_missing(missing);
     if let Some(weights) = weights {
         plain = plain.with_part_weights(weights.as_slice()?.to_vec()).map_err(to_python)?;
     }

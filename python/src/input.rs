@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use matmix::{Input, Meter};
+use matmix::{Input, Meter, Missing};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
@@ -23,14 +23,14 @@ impl ModelInput {
     #[staticmethod]
     #[pyo3(signature = (x, shape, scale))]
     fn of(py: Python<'_>, x: Held<'_>, shape: Vec<usize>, scale: f64) -> PyResult<Self> {
-        let engine = x.engine(&shape, None, None, scale, &Arc::new(Meter::new()))?;
+        let engine = x.engine(&shape, None, None, scale, Missing::Error, &Arc::new(Meter::new()))?;
         let input = x.fitted(detached(py, || Input::of(&shape, &*engine)))?;
         Ok(Self { input })
     }
 
     /// What samples have to be multiplied with to be what those of the fit were.
     fn factor(&self, py: Python<'_>, x: Held<'_>, shape: Vec<usize>) -> PyResult<f64> {
-        let engine = x.engine(&shape, None, None, 1.0, &Arc::new(Meter::new()))?;
+        let engine = x.engine(&shape, None, None, 1.0, Missing::Error, &Arc::new(Meter::new()))?;
         x.fitted(detached(py, || self.input.factor(&*engine)))
     }
 

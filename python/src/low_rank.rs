@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use matmix::{LowRank, LowRankOptions, Meter, Model, ModelFile};
+use matmix::{LowRank, LowRankOptions, Meter, Missing, Model, ModelFile};
 use numpy::{PyArray1, PyArray2, PyArrayDyn};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -41,7 +41,8 @@ pub(crate) fn fit_low_rank(
     tol: f64,
     threads: Option<usize>,
 ) -> PyResult<(LowRankModel, Vec<f64>, &'static str)> {
-    let engine = x.engine(&shape, preset, weights.as_ref(), scale, &Arc::new(Meter::new()))?;
+    let engine =
+        x.engine(&shape, preset, weights.as_ref(), scale, Missing::Error, &Arc::new(Meter::new()))?;
     let rank = preset_rank(preset, &shape, rank)?;
     let options = LowRankOptions { rank, centred, max_iter, tol, threads: pools::threads(threads) };
     let fit = x.fitted(detached(py, || matmix::fit_low_rank_on(&*engine, &options)))?;

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use matmix::data::Labels;
 use matmix::report::content::{Axis, Colours};
 use matmix::report::{ReportOptions, write_report};
-use matmix::{Device, FitOptions, Meter, Mixture, Model, ModelFile, OnlineFit, Preset, SelectOptions, Start};
+use matmix::{
+    Device, FitOptions, Meter, Missing, Mixture, Model, ModelFile, OnlineFit, Preset, SelectOptions, Start,
+};
 use numpy::{PyArray1, PyArray2, PyArrayDyn, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -75,8 +77,8 @@ pub(crate) fn fit_mixture(
     };
     let (fit, interrupted) = match &x {
         Held::Here(elements) if device != Device::Cpu => {
-            let samples =
-                elements.samples(&shape, preset, weights.as_ref(), scale)?.with_meter(meter.clone());
+            let samples = elements.samples(&shape, preset, weights.as_ref(), scale)?;
+            let samples = samples.with_missing(options.missing).with_meter(meter.clone());
             let backend = detached(py, || device.backend(&samples, options.components))?;
             let engine = backend.over(&samples).map_err(to_python)?;
             fit_listening(py, &*engine, &options, callback, &abandon)?
@@ -86,7 +88,7 @@ pub(crate) fn fit_mixture(
             return Err(PyValueError::new_err(message));
         }
         held => {
-            let engine = held.engine(&shape, preset, weights.as_ref(), scale, &meter)?;
+            let engine = held.engine(&shape, preset, weights.as_ref(), scale, options.missing, &meter)?;
             held.fitted(fit_listening(py, &*engine, &options, callback, &abandon))?
         }
     };
@@ -108,7 +110,7 @@ pub(crate) fn select_mixture(
     selection: &str,
 ) -> PyResult<(MixtureModel, String, String, bool)> {
     let meter = Arc::new(Meter::new());
-    let engine = x.engine(&shape, preset, weights.as_ref(), scale, &meter)?;
+    let engine = x.engine(&shape, preset, weights.as_ref(), scale, Missing::Error, &meter)?;
     let wrong =
         |error| PyValueError::new_err(format!("the options of the selection cannot be used: {error}"));
     let fit = fit_options(options, &Beginning::Name(Start::default().name().into()), preset, &shape)?;
@@ -254,7 +256,7 @@ impl MixtureModel {
     }
 
     /// Log-likelihood, BIC, AIC and ICL.
-    #[pyo3(signature = (x, shape, preset=None, *, scale=1.0))]
+    #[pyo3(signature = (x, shape, preset=None, *, scale=1.0, missing="error"))]
     fn evaluate(
         &self,
         py: Python<'_>,
@@ -262,10 +264,44 @@ impl MixtureModel {
         shape: Vec<usize>,
         preset: Option<&str>,
         scale: f64,
+        missing: &str,
     ) -> PyResult<(f64, f64, f64, f64)> {
-        let engine = x.engine(&shape, preset, None, scale, &Arc::new(Meter::new()))?;
+        let missing: Missing = choice("missing", missing)?;
+        let engine = x.engine(&shape, preset, None, scale, missing, &Arc::new(Meter::new()))?;
         let c = x.fitted(detached(py, || self.model.evaluate(&*engine)))?;
         Ok((c.log_likelihood, c.bic, c.aic, c.icl))
+    }
+
+    /// Samples whose missing cells have their conditional means, and the standard deviation of each cell, both of the size of `x`.
+    #[pyo3(signature = (x, shape, preset=None, *, scale=1.0))]
+    fn impute<'py>(
+        &self,
+        py: Python<'py>,
+        x: Elements<'_>,
+        shape: Vec<usize>,
+        preset: Option<&str>,
+        scale: f64,
+    ) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>)> {
+        let samples = x.samples(&shape, preset, None, scale)?;
+        let found = detached(py, || self.model.impute(&samples))?;
+        Ok((PyArray1::from_vec(py, found.values), PyArray1::from_vec(py, found.deviations)))
+    }
+
+    /// The same samples, their missing cells drawn so many times: all draws one after the other.
+    #[pyo3(signature = (x, shape, preset=None, *, scale=1.0, draws, seed))]
+    fn impute_draws<'py>(
+        &self,
+        py: Python<'py>,
+        x: Elements<'_>,
+        shape: Vec<usize>,
+        preset: Option<&str>,
+        scale: f64,
+        draws: usize,
+        seed: u64,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let samples = x.samples(&shape, preset, None, scale)?;
+        let drawn = detached(py, || self.model.impute_draws(&samples, draws, seed))?;
+        Ok(PyArray1::from_vec(py, drawn))
     }
 
     /// New samples, shape (n, p_1, …), and the components they come from.

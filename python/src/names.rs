@@ -1,8 +1,8 @@
 //! What the library calls things: choices, defaults and presets, so that Python has no list of its own.
 
 use matmix::{
-    Algorithm, Criterion, Device, Distance, FitOptions, Noise, Precision, Preset, Reconstruction, Samples,
-    Search, StopRule,
+    Algorithm, Criterion, Device, Distance, FitOptions, Missing, Noise, Precision, Preset, Reconstruction,
+    Samples, Search, StopRule,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -59,6 +59,7 @@ pub(crate) fn add(m: &Bound<'_, PyModule>) -> PyResult<()> {
     choices.set_item("device", names!(Device))?;
     choices.set_item("criterion", names!(Criterion))?;
     choices.set_item("distance", names!(Distance))?;
+    choices.set_item("missing", names!(Missing))?;
     choices.set_item("noise", names!(Noise))?;
     choices.set_item("precision", names!(Precision))?;
     choices.set_item("rule", names!(Reconstruction))?;

@@ -37,8 +37,8 @@ def spoiled(value):
         (np.array([[b"1.5", b"2"], [b"3", b"4"]]), ValueError, "not compatible with arrays of bytes/strings"),
         ([["1.5", "2"], ["3", "4"]], ValueError, "not compatible with arrays of bytes/strings"),
         (np.array([[1.5, "2"], [3, 4]], dtype=object), ValueError, r"X holds the string '2' at \[0, 1\]"),
-        (np.array([[1.5, None], [3, 4]], dtype=object), ValueError, "missing cells are not supported yet"),
-        (np.ma.masked_greater(X, 1), ValueError, "missing cells are not supported yet"),
+        (np.array([[1.5, None], [3, 4]], dtype=object), ValueError, "missing cells are for a Mixture with missing="),
+        (np.ma.masked_greater(X, 1), ValueError, "missing cells are for a Mixture with missing="),
         (np.zeros((3, 2), "datetime64[s]"), TypeError, "datetime64"),
         (scipy.sparse.eye(4).tocsr(), TypeError, "Sparse data was passed"),
         (1e300 * X, ValueError, "too large to be squared"),
@@ -103,11 +103,11 @@ def test_options(options, error, words):
 def test_masked_arrays_without_a_mask_in_use_are_arrays():
     plain = matmix.LowRank().fit(X).transform(X)
     np.testing.assert_array_equal(matmix.LowRank().fit(np.ma.array(X)).transform(X), plain)
-    with pytest.raises(ValueError, match="missing cells are not supported yet"):
+    with pytest.raises(ValueError, match="missing cells are for a Mixture with missing="):
         matmix.LowRank().fit(matmix.Parts([X, np.ma.masked_greater(X, 1)]))
-    with pytest.raises(ValueError, match="missing cells are not supported yet"):
+    with pytest.raises(ValueError, match="missing cells are for a Mixture with missing="):
         matmix.LowRank().fit(X).transform(np.ma.masked_greater(X, 1))
-    with pytest.raises(ValueError, match="missing cells are not supported yet"):
+    with pytest.raises(ValueError, match="missing cells are for a Mixture with missing="):
         matmix.LowRank().fit(X, sample_weight=np.ma.masked_less(np.arange(20.0), 3))
 
 

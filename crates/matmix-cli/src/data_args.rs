@@ -4,15 +4,15 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use matmix::data::{
-    DataSet, Note, OpenOptions, files_of, open_picture, parse_memory, parse_range, parse_resize, parse_scale,
-    parse_shape,
+    DataSet, FillValue, Note, OpenOptions, files_of, open_picture, parse_memory, parse_range, parse_resize,
+    parse_scale, parse_shape,
 };
 use matmix::error::sides;
-use matmix::{Error, Model, ModelFile, Samples};
+use matmix::{Error, Missing, Model, ModelFile, Samples};
 
 use crate::error::hinted;
 use crate::interrupt;
-use crate::numbers::whole;
+use crate::numbers::{real, whole};
 use crate::output;
 
 /// A list of sides as one argument: `28x28`.
@@ -54,6 +54,25 @@ pub(crate) fn range(text: &str) -> Result<Range<usize>, String> {
         .map_err(|_| "it must be first:end, the end not included, such as 0:500, :500 or 500:".into())
 }
 
+/// What a cell holds that was not observed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Hole {
+    /// Every cell was.
+    Error,
+    /// NaN.
+    Nan,
+    /// A value.
+    Value(f64),
+}
+
+fn hole(text: &str) -> Result<Hole, String> {
+    match text {
+        "error" => Ok(Hole::Error),
+        "nan" | "NaN" => Ok(Hole::Nan),
+        _ => real(text).map(Hole::Value).map_err(|_| "it must be nan, error or a number, such as 255".into()),
+    }
+}
+
 /// How values and shapes are read: the same for all sets of one command.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Data")]
@@ -76,6 +95,13 @@ pub(crate) struct Reading {
     /// Keep only the first N samples.
     #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N")]
     limit: Option<usize>,
+    /// What a cell holds that was not observed: nan, or a value as it is stored, such as 255. By default (error) NaN is a mistake. A
+    /// mixture is fitted to, and asked about, what was observed.
+    #[arg(long, value_parser = hole, allow_negative_numbers = true, value_name = "nan", default_value = "error")]
+    missing: Hole,
+    /// Cells below this value, as it is stored, were not observed.
+    #[arg(long, value_parser = real, allow_negative_numbers = true, value_name = "VALUE", conflicts_with = "missing")]
+    missing_below: Option<f64>,
     /// How much memory a pass over the data may take; a larger set of files is read piece by piece.
     #[arg(long, value_parser = memory, value_name = "2GB")]
     memory: Option<u64>,
@@ -159,8 +185,24 @@ impl Reading {
             output::say(self.quiet, &format!("note: {}: {note}{}", data.name, remedy(note)));
         }
         // For the bar that shows how far a pass has come, and for whoever wants it to end.
-        data.samples = data.samples.with_meter(interrupt::meter());
+        data.samples = data.samples.with_meter(interrupt::meter()).with_missing(self.missing());
+        let fill = match (self.missing, self.missing_below) {
+            (_, Some(value)) => Some(FillValue::Below(value)),
+            (Hole::Value(value), None) => Some(FillValue::Is(value)),
+            _ => None,
+        };
+        if let Some(fill) = fill {
+            data.samples = data.samples.with_fill_value(fill)?;
+        }
         Ok(data)
+    }
+
+    /// What NaN is, once the values that stand for it are.
+    pub(crate) fn missing(&self) -> Missing {
+        match (self.missing, self.missing_below) {
+            (Hole::Error, None) => Missing::Error,
+            _ => Missing::Nan,
+        }
     }
 
     pub(crate) fn scale(&self) -> f64 {
@@ -202,6 +244,8 @@ impl DataOptions {
             ("--colour", reading.colour),
             ("--exclude", !reading.exclude.is_empty()),
             ("--limit", reading.limit.is_some()),
+            ("--missing VALUE", matches!(reading.missing, Hole::Value(_))),
+            ("--missing-below", reading.missing_below.is_some()),
             ("--memory", reading.memory.is_some()),
             ("--take", self.take.is_some()),
             ("--labels", self.labels.is_some()),

@@ -123,6 +123,9 @@ fn hint(error: &anyhow::Error, doing: Doing) -> Option<String> {
         Error::Option { option: "components", .. } => "-k is the number of components: -k 10",
         Error::Option { option: "start", .. } => "--init FILE, -k and -r must describe the same model",
         Error::Option { .. } => "`matmix help COMMAND` lists the options and what they take",
+        Error::NotFinite { value, .. } if value.is_nan() => {
+            "--missing nan makes it a cell that was not observed; --take leaves samples out"
+        }
         Error::NotFinite { .. } => "leave such samples out with --take, or repair the data",
         Error::Memory { .. } => {
             "--memory is what a pass may take; fewer --threads and components need less of it"

@@ -30,7 +30,7 @@ pub enum Error {
     },
 
     /// NaN or infinity in the data.
-    #[error("sample {sample} holds {value} at position {position:?}; every value must be finite")]
+    #[error("sample {sample} holds {value} at position {position:?}; every value must be finite{}", allowed(*.value))]
     NotFinite {
         /// Which sample, counted from 0.
         sample: usize,
@@ -39,6 +39,10 @@ pub enum Error {
         /// What stands there.
         value: f64,
     },
+
+    /// Every cell of every sample that counts is missing.
+    #[error("no cell of any sample was observed; at least one is needed")]
+    NothingObserved,
 
     /// Values so large that their squares leave the range of the numbers.
     #[error("sample {sample} is too large to be squared in double precision; scale the data down")]
@@ -548,6 +552,17 @@ fn unpacked(needed: u64, limit: u64, packed: Option<u64>) -> String {
             bytes(limit)
         ),
     }
+}
+
+/// Missing cells where there is no distribution to say what they might be.
+pub(crate) fn needs_noise() -> Error {
+    let expected = "`error` for models without noise: they say nothing about cells that were not observed, a mixture does";
+    Error::Option { option: "missing", value: "`nan`".into(), expected }
+}
+
+/// What would make a value right that is not finite.
+fn allowed(value: f64) -> &'static str {
+    if value.is_nan() { ", or `missing` be `nan` for cells that were not observed" } else { "" }
 }
 
 /// `28×28`, the way a shape is written everywhere.

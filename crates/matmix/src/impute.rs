@@ -9,7 +9,7 @@ use rand_distr::{Gamma, StandardNormal};
 
 use crate::data::Samples;
 use crate::error::{Error, Result};
-use crate::model::{Chance, Missing, Mixture, Pattern};
+use crate::model::{Chance, Holes, Mixture, Pattern};
 use crate::parallel;
 
 /// Samples whose missing cells were filled in.
@@ -67,7 +67,7 @@ impl Mixture {
             }
         }
         let missing = broken.patterns.iter().map(|(missing, members)| missing.len() * members.len()).sum();
-        let empty = broken.patterns.get(&(0..size).collect::<Missing>()).cloned().unwrap_or_default();
+        let empty = broken.patterns.get(&(0..size).collect::<Holes>()).cloned().unwrap_or_default();
         Ok(Imputed { values, deviations, log_likelihood, missing, empty })
     }
 
@@ -100,7 +100,7 @@ impl Mixture {
 /// Samples with holes, grouped by where they are.
 struct Broken {
     values: Vec<f64>,
-    patterns: BTreeMap<Missing, Vec<usize>>,
+    patterns: BTreeMap<Holes, Vec<usize>>,
 }
 
 impl Broken {
@@ -112,7 +112,7 @@ impl Broken {
             });
         }
         let values = samples.to_f64(0..samples.len())?;
-        let mut patterns: BTreeMap<Missing, Vec<usize>> = BTreeMap::new();
+        let mut patterns: BTreeMap<Holes, Vec<usize>> = BTreeMap::new();
         for (n, x) in values.chunks_exact(model.sample_len()).enumerate() {
             if let Some(i) = x.iter().position(|x| x.is_infinite()) {
                 return Err(Error::NotFinite {
@@ -134,7 +134,7 @@ impl Broken {
         samples: &Samples<'_>,
         work: impl Fn(&Pattern<'_>, &[f64], usize) -> R + Sync,
     ) -> Result<Vec<Vec<R>>> {
-        let patterns: Vec<(&Missing, &Vec<usize>)> = self.patterns.iter().collect();
+        let patterns: Vec<(&Holes, &Vec<usize>)> = self.patterns.iter().collect();
         let size = samples.sample_len();
         let parts = parallel::map(patterns.len(), |at| {
             let (missing, members) = patterns[at];

@@ -44,7 +44,7 @@ pub mod report;
 mod walk;
 
 pub use cpu::Cpu;
-pub use data::{Input, Meter, ModelFile, Samples};
+pub use data::{Input, Meter, Missing, ModelFile, Samples};
 pub use denoise::{PatchDenoiser, PatchDenoiserOptions, estimate_noise};
 pub use device::Device;
 pub use error::{Error, Result};

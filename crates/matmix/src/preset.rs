@@ -1,10 +1,10 @@
 //! The published names: each is one of the two model types with a few options set.
 
-use crate::data::{ModelFile, Samples};
+use crate::data::{Missing, ModelFile, Samples};
 use crate::error::{Error, Result};
 use crate::fit::{FitOptions, LowRankOptions, Observer, fit_low_rank_on, fit_on};
 use crate::model::{History, Model};
-use crate::pass::{Backend, Engine};
+use crate::pass::{Backend, Engine, MissingCells};
 
 /// A model by the name it was published under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +40,10 @@ pub struct PresetFit {
     pub history: History,
     /// How many samples have each component as their most probable one; empty for a `LowRank`.
     pub assigned: Vec<u64>,
+    /// What was not observed of the samples.
+    pub missing: MissingCells,
+    /// How many cells were observed of no sample at all.
+    pub never_observed: usize,
 }
 
 impl Preset {
@@ -168,8 +172,10 @@ impl Preset {
             let components = self.components(options.components);
             let fit = fit_on(&*engine, &FitOptions { components, rank, ..options.clone() }, observer)?;
             let (model, history) = (Model::Mixture(fit.model), fit.history);
-            return Ok(PresetFit { preset: self, model, history, assigned: fit.assigned });
+            let (assigned, missing, never_observed) = (fit.assigned, fit.missing, fit.never_observed);
+            return Ok(PresetFit { preset: self, model, history, assigned, missing, never_observed });
         }
+        let told = if options.missing == Missing::Nan { Missing::Nan } else { view.missing() };
         let options = LowRankOptions {
             rank,
             centred: self != Preset::Glram,
@@ -178,14 +184,17 @@ impl Preset {
             threads: options.threads,
         };
         let started = std::time::Instant::now();
-        let fit = fit_low_rank_on(&*engine, &options)?;
+        // Told before anything is read: what cannot be fitted with holes says so.
+        let view = view.clone().with_missing(told);
+        let fit = fit_low_rank_on(&*backend.over(&view)?, &options)?;
         let history = History {
             reconstruction_error: fit.reconstruction_error,
             stop: Some(fit.stop),
             seconds: started.elapsed().as_secs_f64(),
             ..History::default()
         };
-        Ok(PresetFit { preset: self, model: Model::LowRank(fit.model), history, assigned: vec![] })
+        let (model, missing) = (Model::LowRank(fit.model), MissingCells::default());
+        Ok(PresetFit { preset: self, model, history, assigned: vec![], missing, never_observed: 0 })
     }
 }
 

@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use matmix::error::sides;
+use matmix::pass::MissingCells;
 use matmix::{
     Algorithm, Checkpoint, Device, Event, FitOptions, Input, Model, ModelFile, Noise, Preset, PresetFit,
     SelectOptions, Start, StopReason,
@@ -176,7 +177,8 @@ impl Fit {
         let file = ModelFile::load(&self.output)?;
         let preset: Preset = file.name.as_deref().unwrap_or_default().parse()?;
         let history = file.history.unwrap_or_default();
-        let fit = PresetFit { preset, model: file.model, history, assigned: vec![] };
+        let (model, assigned, missing) = (file.model, vec![], MissingCells::default());
+        let fit = PresetFit { preset, model, history, assigned, missing, never_observed: 0 };
         let axes = answer["shape"].as_array().into_iter().flatten();
         let shape: Vec<usize> = axes.filter_map(Value::as_u64).map(|side| side as usize).collect();
         let parts = shape.iter().product::<usize>() / fit.model.shape().iter().product::<usize>();
@@ -223,7 +225,8 @@ impl Fit {
             every: self.checkpoint_every,
             resume: self.resume,
         });
-        Ok(FitOptions { algorithm: self.algorithm, start, checkpoint, ..self.fitting.options() })
+        let missing = self.options.reading.missing();
+        Ok(FitOptions { algorithm: self.algorithm, start, checkpoint, missing, ..self.fitting.options() })
     }
 
     /// What was asked for and is not used.
@@ -289,6 +292,9 @@ impl Fit {
         say(&format!(
             "{how} after {iterations} in {seconds:.1} s: {likelihood}reconstruction error {error:.4}"
         ));
+        if fit.missing.cells > 0 {
+            say(&missing(fit, samples, shape));
+        }
         if let Model::Mixture(m) = model {
             let mut table = Table::new(["component", "weight", "noise variance", "samples"]);
             for (k, part) in m.components().iter().enumerate() {
@@ -337,6 +343,25 @@ fn search_words(searched: &matmix::Searched) -> String {
         searched.gain(),
         searched.passes,
     )
+}
+
+/// What was not observed.
+fn missing(fit: &PresetFit, samples: usize, shape: &[usize]) -> String {
+    let (of, all) = (fit.missing, (samples * shape.iter().product::<usize>()) as f64);
+    let mut line = format!(
+        "{} of {} missing ({:.1} %)",
+        plural(of.cells as usize, "cell"),
+        plural(of.samples as usize, "sample"),
+        100.0 * of.cells as f64 / all
+    );
+    if of.empty > 0 {
+        line +=
+            &format!("; nothing was observed of {}, which say nothing", plural(of.empty as usize, "sample"));
+    }
+    if fit.never_observed > 0 {
+        line += &format!("; {} observed in no sample at all", plural(fit.never_observed, "cell"));
+    }
+    line
 }
 
 fn words(event: &Event) -> String {
@@ -430,6 +455,7 @@ impl Figures {
             "weights": weights,
             "noise_variance": noise,
             "assigned": fit.assigned,
+            "missing_cells": fit.missing.cells,
             "events": fit.history.events,
         })
     }

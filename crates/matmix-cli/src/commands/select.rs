@@ -145,6 +145,8 @@ pub(crate) fn chosen(
         model: Model::Mixture(fit.model.clone()),
         history: fit.history.clone(),
         assigned: fit.assigned.clone(),
+        missing: fit.missing,
+        never_observed: fit.never_observed,
     };
     Ok((chosen, fitted))
 }

@@ -33,6 +33,7 @@ struct Ask<'a> {
 }
 
 impl Work for Ask<'_> {
+    const PARTIAL: bool = false;
     type Sum = Answers;
     type Setup<T: Real> = CorePlan<T>;
     type Scratch<T: Real> = CoreBlock<T>;

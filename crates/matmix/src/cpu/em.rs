@@ -7,6 +7,7 @@ use super::components_abreast::StackProducts;
 use super::evaluator::{Consumer, Evaluated, Evaluator, EvaluatorScratch, Found, Way};
 use super::joint::Joint;
 use super::load::Stored;
+use super::partial::{PartialConsumer, PartialFound, PartialPattern, PartialScratch, PartialSums};
 use super::plan::{Plan, cheapest_last};
 use super::redo::{self, Work};
 use super::samples_abreast::{SampleBlock, SampleProducts};
@@ -40,6 +41,8 @@ struct EmScratch<T> {
     loadings: Loadings<T>,
     /// The components that one sample has a share in that is not negligible: which slot, γ and a = γ u, both times its weight.
     kept: Vec<(usize, f64, f64)>,
+    /// For samples with missing cells, when the first of them is met.
+    partial: Option<(PartialScratch<T>, PartialSums)>,
 }
 
 /// The sums of samples that have not been brought to double precision yet.
@@ -90,7 +93,7 @@ impl Work for Em<'_> {
             }
         };
         let kept = Vec::with_capacity(plan.components.len());
-        EmScratch { evaluator: evaluator.scratch(), loadings, kept }
+        EmScratch { evaluator: evaluator.scratch(), loadings, kept, partial: None }
     }
 
     fn zero(&self) -> EmSums {
@@ -109,6 +112,27 @@ impl Work for Em<'_> {
         on.run::<T, _>(Accumulate { evaluator, scratch, stored, sum, left_out });
     }
 
+    fn add_partial<T: Real>(
+        &self,
+        on: Instructions,
+        evaluator: &Evaluator<T>,
+        scratch: &mut EmScratch<T>,
+        stored: Stored<'_>,
+        holes: &[usize],
+        sum: &mut EmSums,
+        left_out: &mut Vec<usize>,
+    ) {
+        let model = &self.pass.model;
+        let partial = evaluator.partial(model);
+        let (room, sums) = scratch.partial.get_or_insert_with(|| {
+            let (k, size, core_len) = (model.n_components(), model.sample_len(), model.core_len());
+            (partial.scratch(), PartialSums::new(k, size, core_len, self.pass.update))
+        });
+        let core = vec![0.0; model.core_len()];
+        let mut summing = PartialSumming { on, sums, sum, core };
+        partial.show(on, room, stored, holes, evaluator.cutoff, &mut summing, left_out);
+    }
+
     fn finish<T: Real>(
         &self,
         on: Instructions,
@@ -117,6 +141,9 @@ impl Work for Em<'_> {
         sum: &mut EmSums,
     ) {
         on.run::<T, _>(Finish { plan: &evaluator.plan, loadings: &mut scratch.loadings, sum });
+        if let Some((_, sums)) = &mut scratch.partial {
+            sums.finish(on, sum);
+        }
     }
 
     fn merge(&self, sum: &mut EmSums, following: &EmSums) {
@@ -143,7 +170,7 @@ impl<T: Real> WithSimd for Accumulate<'_, T> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { evaluator, scratch, stored, sum, left_out } = self;
-        let EmScratch { evaluator: room, loadings, kept } = scratch;
+        let EmScratch { evaluator: room, loadings, kept, .. } = scratch;
         let mut summing = Summing { loadings, kept, sum, left_out };
         evaluator.show(simd, room, stored, &mut summing);
         // The sums of one mode are small; those of every mode are moved when they are due.
@@ -253,6 +280,50 @@ impl<T: Real> Consumer<T> for Summing<'_, T> {
             }
             weights.fill(T::from_f64(0.0));
         }
+    }
+}
+
+/// Sums up samples with missing cells.
+struct PartialSumming<'a> {
+    on: Instructions,
+    sums: &'a mut PartialSums,
+    sum: &'a mut EmSums,
+    /// Room for a core.
+    core: Vec<f64>,
+}
+
+impl<T: Real> PartialConsumer<T> for PartialSumming<'_> {
+    fn sample(&mut self, found: &PartialFound<'_, T>) {
+        let sum = &mut *self.sum;
+        sum.n_samples += 1;
+        sum.evaluated += found.gamma().len() as u64;
+        let weight = found.stored.weight(found.n);
+        if weight == 0.0 {
+            return;
+        }
+        let log_likelihood = found.log_likelihood;
+        sum.weight += weight;
+        sum.log_likelihood += weight * log_likelihood;
+        sum.log_likelihood_squares += weight * log_likelihood * log_likelihood;
+        // Densities of few and of many numbers do not compare: how badly a sample fits is counted per number.
+        if found.observed() > 0 {
+            let per_cell = log_likelihood / found.observed() as f64;
+            sum.note_likelihood(per_cell * found.stored.sample_len as f64, found.stored.first + found.n);
+        }
+        sum.squared_error += weight * found.squared_error(&mut self.core);
+        sum.components[found.best].assigned += 1;
+        for (k, &gamma) in found.gamma().iter().enumerate() {
+            if gamma > 0.0 && gamma < 1.0 {
+                sum.entropy -= weight * gamma * gamma.ln();
+            }
+            if gamma > NEGLIGIBLE {
+                self.sums.add(self.on, found, k, gamma * weight, &mut sum.components[k]);
+            }
+        }
+    }
+
+    fn pattern(&mut self, found: &PartialPattern<'_, T>) {
+        self.sums.close(self.on, found, self.sum);
     }
 }
 

@@ -3,12 +3,15 @@
 //! It owns the choice between the two arrangements (samples side by side, components side by side) and the bounds that tell
 //! hopeless components. EM is this and sums; inference is this and rows.
 
+use std::sync::OnceLock;
+
 use pulp::Simd;
 
 use super::bounds::{Bounds, Coarse, HOPELESS, are_useful};
 use super::components_abreast::{Stack, Stacked};
 use super::densities::Densities;
 use super::load::{Block, Stored};
+use super::partial::PartialModel;
 use super::plan::Plan;
 use super::samples_abreast::SampleBlock;
 use super::simd::Real;
@@ -39,7 +42,9 @@ pub(super) struct Evaluator<T> {
     /// All components.
     all: Vec<usize>,
     /// Responsibilities below e^this, relative to the largest, are zero.
-    cutoff: f64,
+    pub(super) cutoff: f64,
+    /// The model made ready for samples with missing cells, when the first of them is met.
+    partial: OnceLock<PartialModel<T>>,
 }
 
 /// What a thread reuses.
@@ -208,7 +213,13 @@ impl<T: Real> Evaluator<T> {
         // Whoever wants to see all densities wants to see all responsibilities.
         let cutoff = if matches!(way, Way::Best(_)) { -HOPELESS } else { f64::NEG_INFINITY };
         let all = (0..model.n_components()).collect();
-        Self { stacked: stacked.then(|| Stacked::new(&plan)), plan, coarse, all, cutoff }
+        let stacked = stacked.then(|| Stacked::new(&plan));
+        Self { stacked, plan, coarse, all, cutoff, partial: OnceLock::new() }
+    }
+
+    /// The model for samples with missing cells.
+    pub(super) fn partial(&self, model: &Mixture) -> &PartialModel<T> {
+        self.partial.get_or_init(|| PartialModel::new(model))
     }
 
     pub(super) fn scratch(&self) -> EvaluatorScratch<T> {

@@ -4,6 +4,7 @@ use pulp::{Simd, WithSimd};
 
 use super::evaluator::{Consumer, Evaluator, EvaluatorScratch, Found, Way};
 use super::load::Stored;
+use super::partial::{PartialConsumer, PartialFound};
 use super::plan::cheapest_last;
 use super::redo::{self, Work};
 use super::simd::{Instructions, Real};
@@ -61,6 +62,25 @@ impl Work for Ask<'_> {
         on.run::<T, _>(Answer { ask: self, evaluator, scratch, stored, sum, left_out });
     }
 
+    fn add_partial<T: Real>(
+        &self,
+        on: Instructions,
+        evaluator: &Evaluator<T>,
+        _: &mut EvaluatorScratch<T>,
+        stored: Stored<'_>,
+        holes: &[usize],
+        sum: &mut Answers,
+        left_out: &mut Vec<usize>,
+    ) {
+        sum.make_room(stored.place + stored.count());
+        let partial = evaluator.partial(self.model);
+        let core = vec![0.0; self.model.core_len()];
+        // The consumer of complete samples counts what it leaves out itself.
+        let mut answering = Answering { ask: self, sum, left_out: &mut Vec::new(), core };
+        let mut room = partial.scratch();
+        partial.show(on, &mut room, stored, holes, evaluator.cutoff, &mut answering, left_out);
+    }
+
     fn merge(&self, sum: &mut Answers, following: &Answers) {
         sum.append(following);
     }
@@ -111,28 +131,99 @@ impl<T: Real> Consumer<T> for Answering<'_> {
     }
 }
 
+impl<T: Real> PartialConsumer<T> for Answering<'_> {
+    fn sample(&mut self, found: &PartialFound<'_, T>) {
+        let place = found.stored.place + found.n;
+        answer(self.ask, found, self.sum.row(place), &mut self.core);
+    }
+}
+
+/// What is known about an evaluated sample, complete or not.
+trait Known {
+    /// The components that were evaluated, one per slot, with their γ; all others are hopeless.
+    fn shares(&self) -> impl Iterator<Item = (usize, f64)>;
+    fn best(&self) -> usize;
+    fn log_likelihood(&self) -> f64;
+    fn log_density(&self, slot: usize) -> f64;
+    /// Over the observed cells; there is room for a core.
+    fn squared_error(&self, room: &mut [f64]) -> f64;
+    fn core(&self, k: usize, out: &mut [f64]);
+}
+
+impl<T: Real> Known for Found<'_, T> {
+    fn shares(&self) -> impl Iterator<Item = (usize, f64)> {
+        self.components.iter().copied().zip(self.gamma.iter().copied())
+    }
+
+    fn best(&self) -> usize {
+        self.components[self.best]
+    }
+
+    fn log_likelihood(&self) -> f64 {
+        self.log_likelihood
+    }
+
+    fn log_density(&self, slot: usize) -> f64 {
+        Found::log_density(self, slot)
+    }
+
+    fn squared_error(&self, _: &mut [f64]) -> f64 {
+        Found::squared_error(self)
+    }
+
+    fn core(&self, k: usize, out: &mut [f64]) {
+        Found::core(self, k, out);
+    }
+}
+
+impl<T: Real> Known for PartialFound<'_, T> {
+    fn shares(&self) -> impl Iterator<Item = (usize, f64)> {
+        self.gamma().iter().copied().enumerate()
+    }
+
+    fn best(&self) -> usize {
+        self.best
+    }
+
+    fn log_likelihood(&self) -> f64 {
+        self.log_likelihood
+    }
+
+    fn log_density(&self, slot: usize) -> f64 {
+        PartialFound::log_density(self, slot)
+    }
+
+    fn squared_error(&self, room: &mut [f64]) -> f64 {
+        PartialFound::squared_error(self, room)
+    }
+
+    fn core(&self, k: usize, out: &mut [f64]) {
+        PartialFound::core(self, k, out);
+    }
+}
+
 /// The answers about one sample. A function of its own: nothing in it is a matter of vectors.
-fn answer<T: Real>(ask: &Ask<'_>, found: &Found<'_, T>, row: &mut [f64], core: &mut [f64]) {
+fn answer(ask: &Ask<'_>, found: &impl Known, row: &mut [f64], core: &mut [f64]) {
     let Ask { pass, model, .. } = ask;
-    let best = found.components[found.best];
+    let best = found.best();
     let (mut rest, rho) = (row, model.core_len());
     for question in &pass.questions {
         let (out, left) = rest.split_at_mut(question.width(&pass.model));
         rest = left;
         match question {
             Question::Component => out[0] = best as f64,
-            Question::LogLikelihood => out[0] = found.log_likelihood,
+            Question::LogLikelihood => out[0] = found.log_likelihood(),
             Question::Entropy => {
-                let certain = |g: &&f64| **g > 0.0 && **g < 1.0;
-                out[0] = found.gamma.iter().filter(certain).map(|g| -g * g.ln()).sum();
+                let uncertain = found.shares().map(|(_, g)| g).filter(|&g| g > 0.0 && g < 1.0);
+                out[0] = uncertain.map(|g| -g * g.ln()).sum();
             }
-            Question::SquaredError => out[0] = found.squared_error(),
+            Question::SquaredError => out[0] = found.squared_error(core),
             Question::LogDensities => {
-                found.components.iter().enumerate().for_each(|(slot, &k)| out[k] = found.log_density(slot));
+                found.shares().enumerate().for_each(|(slot, (k, _))| out[k] = found.log_density(slot));
             }
             Question::Responsibilities => {
                 out.fill(0.0);
-                found.components.iter().zip(found.gamma).for_each(|(&k, &gamma)| out[k] = gamma);
+                found.shares().for_each(|(k, gamma)| out[k] = gamma);
             }
             Question::Core => found.core(best, out),
             Question::AllCores => {
@@ -144,12 +235,10 @@ fn answer<T: Real>(ask: &Ask<'_>, found: &Found<'_, T>, row: &mut [f64], core: &
             }
             Question::Denoised => {
                 out.fill(0.0);
-                for (&k, &gamma) in found.components.iter().zip(found.gamma) {
-                    if gamma > 0.0 {
-                        found.core(k, core);
-                        let x = model.components()[k].reconstruct(core);
-                        out.iter_mut().zip(x).for_each(|(to, x)| *to += gamma * x);
-                    }
+                for (k, gamma) in found.shares().filter(|(_, gamma)| *gamma > 0.0) {
+                    found.core(k, core);
+                    let x = model.components()[k].reconstruct(core);
+                    out.iter_mut().zip(x).for_each(|(to, x)| *to += gamma * x);
                 }
             }
         }

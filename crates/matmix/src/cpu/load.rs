@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::simd::Real;
-use crate::data::{Chunk, Samples};
+use crate::data::{Buffer, Chunk, Samples};
 
 /// Samples as they are stored, and what makes numbers of them.
 #[derive(Clone, Copy)]
@@ -87,6 +87,18 @@ impl<'a> Stored<'a> {
         }
     }
 
+    /// Some of these, with `values` in the place of NaN.
+    pub(crate) fn filled(&self, which: &[usize], values: &[f64]) -> Filled {
+        let mut buffer = Buffer::new();
+        for &n in which {
+            buffer.extend(self.chunk.slice(n * self.sample_len..(n + 1) * self.sample_len));
+        }
+        let value = |i: usize| values[i % self.sample_len] / self.scale;
+        buffer.f32.iter_mut().enumerate().filter(|(_, x)| x.is_nan()).for_each(|(i, x)| *x = value(i) as f32);
+        buffer.f64.iter_mut().enumerate().filter(|(_, x)| x.is_nan()).for_each(|(i, x)| *x = value(i));
+        Filled { buffer, weights: self.weights.map(|w| which.iter().map(|&n| w[n]).collect()) }
+    }
+
     /// The samples in blocks of at most so many.
     pub(crate) fn blocks(self, length: usize) -> impl Iterator<Item = Block<'a>> {
         let total = self.count();
@@ -94,6 +106,20 @@ impl<'a> Stored<'a> {
             let end = (first + length).min(total);
             Block { stored: self, samples: first..end, next: end..(end + length).min(total) }
         })
+    }
+}
+
+/// Samples whose missing cells were given values.
+pub(crate) struct Filled {
+    buffer: Buffer,
+    weights: Option<Vec<f64>>,
+}
+
+impl Filled {
+    /// As samples like those they were taken from.
+    pub(crate) fn stored<'a>(&'a self, like: Stored<'a>) -> Stored<'a> {
+        let chunk = self.buffer.chunk(like.chunk.element());
+        Stored { chunk, weights: self.weights.as_deref(), ..like }
     }
 }
 

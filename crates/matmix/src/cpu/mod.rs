@@ -14,6 +14,7 @@
 //! | [`bounds`] | which components need not be looked at |
 //! | [`contract`] | the kernel of samples side by side: one mode against a loading matrix |
 //! | [`joint`] | the sums that update every mode |
+//! | [`partial`] | samples of which cells are missing |
 //! | [`gram`] | Σ x xᵀ |
 //! | [`matching`] | bounds of distances between features |
 //! | [`pool`] | windows of images, summed up over cells |
@@ -37,6 +38,7 @@ mod moments;
 mod nearest;
 #[cfg(test)]
 mod oracle;
+mod partial;
 mod plan;
 mod pool;
 mod redo;
@@ -46,7 +48,7 @@ pub(crate) mod simd;
 mod tiles;
 mod wiener;
 
-use crate::data::{Element, Samples};
+use crate::data::{Element, Missing, Samples};
 use crate::error::Result;
 use crate::model::{LowRank, Model};
 use crate::pass::{
@@ -205,6 +207,10 @@ impl Engine for Local<'_> {
         self.samples.scale()
     }
 
+    fn missing(&self) -> Missing {
+        self.samples.missing()
+    }
+
     fn weights(&self) -> Option<&[f64]> {
         self.samples.weights()
     }
@@ -238,6 +244,10 @@ impl Engine for Samples<'_> {
 
     fn scale(&self) -> f64 {
         Samples::scale(self)
+    }
+
+    fn missing(&self) -> Missing {
+        Samples::missing(self)
     }
 
     fn weights(&self) -> Option<&[f64]> {

@@ -6,7 +6,7 @@ use pulp::{Simd, WithSimd};
 
 use super::load::Stored;
 use super::simd::Instructions;
-use crate::data::{Chunk, Samples};
+use crate::data::{Chunk, Missing, Samples, samples_with_nan};
 use crate::error::{Error, Result};
 use crate::pass::{MomentSums, MomentsPass};
 use crate::walk::{self, Job};
@@ -52,11 +52,18 @@ impl Job for Moments<'_> {
         sums: &mut MomentSums,
     ) -> Result<()> {
         let stored = Stored::new(self.samples, range.clone(), chunk);
+        let holes = match self.samples.missing() {
+            Missing::Error => Vec::new(),
+            Missing::Nan => samples_with_nan(chunk, stored.sample_len),
+        };
         for n in 0..stored.count() {
             let weight = stored.weight(n);
             let origin = &self.pass.origin;
             let range = &mut sums.range;
-            let square = add_difference(self.on, stored, n, origin, weight, x, &mut sums.sum, range);
+            let square = match holes.binary_search(&n) {
+                Err(_) => add_difference(self.on, stored, n, origin, weight, x, &mut sums.sum, range),
+                Ok(_) => add_observed(stored, n, origin, x, sums),
+            };
             if !square.is_finite() {
                 self.samples.check_finite(stored.first + n..stored.first + n + 1)?;
                 return Err(Error::Overflow { sample: stored.first + n });
@@ -81,6 +88,35 @@ impl Job for Moments<'_> {
     fn sum_bytes(&self) -> usize {
         self.pass.origin.len() * size_of::<f64>()
     }
+}
+
+/// The same as [`add_difference`] of the observed cells of a sample; takes note of the others.
+fn add_observed(
+    stored: Stored<'_>,
+    n: usize,
+    origin: &[f64],
+    room: &mut [f64],
+    sums: &mut MomentSums,
+) -> f64 {
+    let weight = stored.weight(n);
+    stored.load(n, 0..origin.len(), origin, room);
+    sums.unseen.resize(origin.len(), 0.0);
+    let (mut square, mut missing) = (0.0, 0);
+    for (i, &x) in room.iter().enumerate() {
+        if x.is_nan() {
+            sums.unseen[i] += weight;
+            missing += 1;
+            continue;
+        }
+        sums.sum[i] += weight * x;
+        square += x * x;
+        let x = x + origin[i];
+        sums.range = [sums.range[0].min(x), sums.range[1].max(x)];
+    }
+    sums.missing.cells += missing;
+    sums.missing.samples += 1;
+    sums.missing.empty += u64::from(missing == origin.len() as u64);
+    square
 }
 
 /// What a sample, its number and its weight are recognised by.

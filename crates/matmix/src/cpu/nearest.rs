@@ -45,6 +45,17 @@ trait Taking: Sync {
         sum: &mut Self::Sum,
     );
 
+    /// The same of a sample with missing cells: `x` with NaN where they are, and how many times as far as its observed cells it is away.
+    fn take_partial(
+        &self,
+        points: &[Vec<f64>],
+        stored: Stored<'_>,
+        n: usize,
+        distances: &[f64],
+        x: &[f64],
+        sum: &mut Self::Sum,
+    );
+
     fn merge(&self, sum: &mut Self::Sum, following: &Self::Sum);
 }
 
@@ -65,6 +76,20 @@ impl Taking for AsAnswers {
         n: usize,
         distances: &[f64],
         _: &mut [f64],
+        sum: &mut Answers,
+    ) {
+        let place = stored.place + n;
+        sum.make_room(place + 1);
+        sum.row(place).copy_from_slice(distances);
+    }
+
+    fn take_partial(
+        &self,
+        _: &[Vec<f64>],
+        stored: Stored<'_>,
+        n: usize,
+        distances: &[f64],
+        _: &[f64],
         sum: &mut Answers,
     ) {
         let place = stored.place + n;
@@ -96,12 +121,7 @@ impl Taking for AsGroups {
         room: &mut [f64],
         sum: &mut GroupSums,
     ) {
-        let mut nearest = 0;
-        for (j, d) in distances.iter().enumerate() {
-            if *d < distances[nearest] {
-                nearest = j;
-            }
-        }
+        let nearest = least(distances);
         let (group, weight) = (&mut sum.groups[nearest], stored.weight(n));
         let (centre, shift, mut range) = (&points[nearest], &mut group.shift, [0.0; 2]);
         let square = add_difference(on, stored, n, centre, weight, room, shift, &mut range);
@@ -110,9 +130,37 @@ impl Taking for AsGroups {
         sum.n_samples += 1;
     }
 
+    fn take_partial(
+        &self,
+        points: &[Vec<f64>],
+        stored: Stored<'_>,
+        n: usize,
+        distances: &[f64],
+        x: &[f64],
+        sum: &mut GroupSums,
+    ) {
+        let nearest = least(distances);
+        let (group, weight) = (&mut sum.groups[nearest], stored.weight(n));
+        group.unseen.resize(x.len(), 0.0);
+        for (i, (x, c)) in x.iter().zip(&points[nearest]).enumerate() {
+            match x.is_nan() {
+                true => group.unseen[i] += weight,
+                false => group.shift[i] += weight * (x - c),
+            }
+        }
+        group.weight += weight;
+        group.squared_distance += weight * distances[nearest];
+        sum.n_samples += 1;
+    }
+
     fn merge(&self, sum: &mut GroupSums, following: &GroupSums) {
         sum.append(following);
     }
+}
+
+/// Which distance is the least; the first of equal ones.
+fn least(distances: &[f64]) -> usize {
+    (1..distances.len()).fold(0, |least, j| if distances[j] < distances[least] { j } else { least })
 }
 
 struct Near<'a, K> {
@@ -198,6 +246,34 @@ impl<K: Taking> Work for Near<'_, K> {
                 } else {
                     left_out.push(n);
                 }
+            }
+        }
+    }
+
+    /// Distances over the observed cells, times P over their number. A sample of which nothing was observed is near to all.
+    fn add_partial<T: Real>(
+        &self,
+        _: Instructions,
+        _: &NearSetup<T>,
+        scratch: &mut NearScratch<T>,
+        stored: Stored<'_>,
+        holes: &[usize],
+        sum: &mut K::Sum,
+        left_out: &mut Vec<usize>,
+    ) {
+        let NearScratch { distances, room, .. } = scratch;
+        let zeros = vec![0.0; room.len()];
+        for &n in holes {
+            stored.load(n, 0..room.len(), &zeros, room);
+            let observed = room.iter().filter(|x| !x.is_nan()).count();
+            let factor = if observed > 0 { room.len() as f64 / observed as f64 } else { 0.0 };
+            for (distance, point) in distances.iter_mut().zip(self.points) {
+                let squares = room.iter().zip(point).map(|(x, c)| (x - c) * (x - c));
+                *distance = factor * squares.filter(|d| !d.is_nan()).sum::<f64>();
+            }
+            match distances.iter().all(|d| d.is_finite()) {
+                true => self.sums.take_partial(self.points, stored, n, distances, room, sum),
+                false => left_out.push(n),
             }
         }
     }

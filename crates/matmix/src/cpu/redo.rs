@@ -2,20 +2,22 @@
 //!
 //! A pass is written once, generic over the number type, and says which samples it had to leave out because what it made of
 //! them was not finite (or too small to have digits left). Those are looked at for NaN and infinity, done again in double and, if even
-//! that is not enough, named in an error.
+//! that is not enough, named in an error. Where NaN means a missing cell, samples that have one are worked on by themselves.
 
 use std::ops::Range;
 use std::sync::OnceLock;
 
 use super::load::Stored;
 use super::simd::{Instructions, Real};
-use crate::data::{Chunk, Samples};
-use crate::error::{Error, Result};
+use crate::data::{Chunk, Missing, Samples, samples_with_nan};
+use crate::error::{Error, Result, needs_noise};
 use crate::pass::SINGLE_RANGE;
 use crate::walk::{self, Job};
 
 /// What a pass does with samples, in either precision.
 pub(super) trait Work: Sync {
+    /// Whether it can do anything with samples that have missing cells.
+    const PARTIAL: bool = true;
     /// What it sums up.
     type Sum: Send;
     /// A model made ready, or whatever else is made once per pass.
@@ -40,6 +42,21 @@ pub(super) trait Work: Sync {
         sum: &mut Self::Sum,
         left_out: &mut Vec<usize>,
     );
+
+    /// Works through those samples that have missing cells, by their places among `stored`. What cannot be worked on is left out, as
+    /// above.
+    fn add_partial<T: Real>(
+        &self,
+        _on: Instructions,
+        _setup: &Self::Setup<T>,
+        _scratch: &mut Self::Scratch<T>,
+        _stored: Stored<'_>,
+        holes: &[usize],
+        _sum: &mut Self::Sum,
+        left_out: &mut Vec<usize>,
+    ) {
+        left_out.extend(holes);
+    }
 
     /// Brings what is left in the scratch space to the sum.
     fn finish<T: Real>(
@@ -124,12 +141,33 @@ impl<'a, W: Work> Both<'a, W> {
         &self,
         scratch: &mut Option<W::Scratch<f64>>,
         stored: Stored<'_>,
+        holes: &[usize],
         sum: &mut W::Sum,
         left_out: &mut Vec<usize>,
     ) {
         let setup = self.setup();
         let scratch = scratch.get_or_insert_with(|| self.work.scratch(setup));
-        self.work.add(self.on, setup, scratch, stored, sum, left_out);
+        self.work_on(setup, scratch, stored, holes, sum, left_out);
+    }
+
+    /// Samples that are complete, then those with holes.
+    fn work_on<T: Real>(
+        &self,
+        setup: &W::Setup<T>,
+        scratch: &mut W::Scratch<T>,
+        stored: Stored<'_>,
+        holes: &[usize],
+        sum: &mut W::Sum,
+        left_out: &mut Vec<usize>,
+    ) {
+        if holes.len() < stored.count() {
+            self.work.add(self.on, setup, scratch, stored, sum, left_out);
+        }
+        if !holes.is_empty() {
+            // NaN is no number in any precision: samples that have one were left out.
+            left_out.retain(|n| holes.binary_search(n).is_err());
+            self.work.add_partial(self.on, setup, scratch, stored, holes, sum, left_out);
+        }
     }
 }
 
@@ -155,18 +193,24 @@ impl<W: Work> Job for Both<'_, W> {
     ) -> Result<()> {
         let Scratches { single, double, left_out } = scratch;
         let stored = Stored::new(self.samples, range, chunk);
+        let holes = match self.samples.missing() {
+            Missing::Error => Vec::new(),
+            Missing::Nan => samples_with_nan(chunk, stored.sample_len),
+        };
+        if !W::PARTIAL && !holes.is_empty() {
+            return Err(needs_noise());
+        }
         left_out.clear();
         match (&self.single, single) {
-            (Some(setup), Some(scratch)) => {
-                self.work.add(self.on, setup, scratch, stored, sum, left_out);
-            }
-            _ => self.in_double(double, stored, sum, left_out),
+            (Some(setup), Some(scratch)) => self.work_on(setup, scratch, stored, &holes, sum, left_out),
+            _ => self.in_double(double, stored, &holes, sum, left_out),
         }
         for n in std::mem::take(left_out) {
             self.samples.check_finite(stored.first + n..stored.first + n + 1)?;
             let mut once_more = Vec::new();
             if self.single.is_some() {
-                self.in_double(double, stored.only(n), sum, &mut once_more);
+                let holes: &[usize] = if holes.binary_search(&n).is_ok() { &[0] } else { &[] };
+                self.in_double(double, stored.only(n), holes, sum, &mut once_more);
             }
             if self.single.is_none() || !once_more.is_empty() {
                 return Err(Error::Overflow { sample: stored.first + n });

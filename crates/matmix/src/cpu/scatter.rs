@@ -81,6 +81,23 @@ impl Work for Scatter<'_> {
         on.run::<T, _>(AddChunk { plan, targets: &self.targets, stored, scratch, sums, left_out });
     }
 
+    /// A missing cell has the mean: it adds nothing, and whoever asks knows how much was missing.
+    fn add_partial<T: Real>(
+        &self,
+        on: Instructions,
+        plan: &ScatterPlan<T>,
+        scratch: &mut Scratch<T>,
+        stored: Stored<'_>,
+        holes: &[usize],
+        sums: &mut Sums,
+        left_out: &mut Vec<usize>,
+    ) {
+        let filled = stored.filled(holes, &self.pass.mean);
+        let before = left_out.len();
+        self.add(on, plan, scratch, filled.stored(stored), sums, left_out);
+        left_out[before..].iter_mut().for_each(|n| *n = holes[*n]);
+    }
+
     fn merge(&self, sums: &mut Sums, following: &Sums) {
         sums.merge(following);
     }

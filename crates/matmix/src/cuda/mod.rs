@@ -28,8 +28,8 @@ use std::sync::Arc;
 use cudarc::driver::CudaContext;
 
 use crate::cpu::Cpu;
-use crate::data::{Element, Samples};
-use crate::error::Result;
+use crate::data::{Element, Missing, Samples};
+use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::pass::{
     Answers, AnySums, AskPass, Backend, DistancesPass, EmPass, EmSums, Engine, GroupSums, GroupsPass,
@@ -110,6 +110,10 @@ impl Cuda {
     }
 
     fn held<'a>(&self, samples: Cow<'a, Samples<'a>>) -> Result<Held<'a>> {
+        if samples.missing() == Missing::Nan {
+            let problem = "missing cells cannot be worked on by a GPU; the processor can: device cpu".into();
+            return Err(Error::Device { problem });
+        }
         Held::new(&self.device, samples, self.memory_limit)
     }
 }

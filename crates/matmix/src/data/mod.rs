@@ -33,9 +33,11 @@ mod limit;
 #[cfg(test)]
 #[path = "../../tests/suite/made.rs"]
 mod made;
+mod marked;
 #[cfg(feature = "formats")]
 mod mat;
 mod meter;
+mod missing;
 mod model_file;
 #[cfg_attr(not(feature = "formats"), allow(dead_code))]
 #[cfg(feature = "ndarray")]
@@ -69,7 +71,10 @@ pub use folder::open_picture;
 pub use input::Input;
 #[cfg(feature = "formats")]
 pub use labels::Labels;
+pub use marked::FillValue;
 pub use meter::{Meter, Reading};
+pub use missing::Missing;
+pub(crate) use missing::samples_with_nan;
 pub use model_file::ModelFile;
 #[cfg(feature = "formats")]
 pub use notes::Note;

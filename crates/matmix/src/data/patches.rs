@@ -10,6 +10,7 @@ use rand::seq::index::sample as distinct;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
+use super::missing::Missing;
 use super::samples::Samples;
 use super::source::{Buffer, Chunk, Element, Residence, Source};
 use super::windows::Windows;
@@ -170,9 +171,11 @@ impl Patches {
         });
         let (budget, meter) = (images.budget, images.meter.clone());
         let scale = if self.is_plain() { images.scale() } else { 1.0 };
+        // A window whose contrast is not known cannot be given another.
+        let missing = if self.is_plain() { images.missing } else { Missing::Error };
         let (plain, floor) = (self.is_plain(), self.floor);
         let source = PatchSource { images: images.clone(), windows, plain, floor, chosen };
-        Ok(Samples { scale, weights, budget, meter, ..Samples::from_source(Arc::new(source))? })
+        Ok(Samples { scale, weights, budget, meter, missing, ..Samples::from_source(Arc::new(source))? })
     }
 }
 

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::meter::Meter;
+use super::missing::Missing;
 use super::samples::{DEFAULT_BUDGET, Samples};
 use super::source::{Buffer, Chunk, Residence};
 use crate::error::{Error, Result};
@@ -121,14 +122,14 @@ impl Samples<'_> {
         Ok((0..chunk.len()).map(|i| chunk.get(i) * self.scale).collect())
     }
 
-    /// Looks for NaN and infinity in `range`; the message of a failed pass comes from here.
+    /// Looks for infinity in `range`, and for NaN where it is not a missing cell; the message of a failed pass comes from here.
     pub fn check_finite(&self, range: Range<usize>) -> Result<()> {
         let mut buffer = Buffer::new();
         let chunk = self.stored(range.clone(), &mut buffer)?;
         let size = self.sample_len();
         for i in 0..chunk.len() {
             let value = chunk.get(i) * self.scale;
-            if !value.is_finite() {
+            if !value.is_finite() && !(value.is_nan() && self.missing == Missing::Nan) {
                 let mut rest = i % size;
                 let mut position = vec![0; self.order()];
                 for (at, &side) in position.iter_mut().zip(&self.shape).rev() {

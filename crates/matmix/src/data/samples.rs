@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::files::Files;
 use super::meter::Meter;
+use super::missing::Missing;
 use super::npy;
 use super::source::{Element, InMemory, Scalar, Source};
 use crate::error::{Error, Result};
@@ -37,6 +38,7 @@ pub struct Samples<'a> {
     pub(super) weights: Option<Arc<[f64]>>,
     pub(super) budget: Option<u64>,
     pub(super) meter: Option<Arc<Meter>>,
+    pub(super) missing: Missing,
 }
 
 impl std::fmt::Debug for Samples<'_> {
@@ -93,6 +95,7 @@ impl<'a> Samples<'a> {
             weights: None,
             budget: None,
             meter: None,
+            missing: Missing::Error,
         })
     }
 
@@ -107,6 +110,13 @@ impl<'a> Samples<'a> {
     /// The same samples; whoever goes over them counts them on `meter`.
     pub fn with_meter(mut self, meter: Arc<Meter>) -> Self {
         self.meter = Some(meter);
+        self
+    }
+
+    /// The same samples, of which NaN means this. Everything a mixture is asked about samples with missing cells, a fit included, is
+    /// answered by what was observed of them.
+    pub fn with_missing(mut self, missing: Missing) -> Self {
+        self.missing = missing;
         self
     }
 
@@ -235,6 +245,11 @@ impl<'a> Samples<'a> {
     /// The factor every stored value is multiplied by when it is read.
     pub fn scale(&self) -> f64 {
         self.scale
+    }
+
+    /// What NaN means in these samples.
+    pub fn missing(&self) -> Missing {
+        self.missing
     }
 
     /// The sample weights, if they were given.

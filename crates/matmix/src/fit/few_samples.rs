@@ -35,6 +35,8 @@ pub(super) fn centred_rows(samples: &Samples<'_>, mean: &[f64]) -> Result<Matrix
         }
         if row.iter().any(|x| !x.is_finite()) {
             samples.check_finite(n..n + 1)?;
+            // What is left is missing: it has the mean.
+            row.iter_mut().filter(|x| x.is_nan()).for_each(|x| *x = 0.0);
         }
     }
     Ok(x)

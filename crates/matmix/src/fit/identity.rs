@@ -22,6 +22,7 @@ pub(super) fn identity(engine: &dyn Engine, options: &FitOptions, rank: &[usize]
     add(&content.to_le_bytes());
     let decisive = FitOptions {
         rank: rank.to_vec(),
+        missing: engine.missing(),
         threads: None,
         checkpoint: None,
         max_iter: 0,

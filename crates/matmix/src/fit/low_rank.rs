@@ -10,8 +10,8 @@ use super::passes;
 use super::steps::{Evaluation, Steps};
 use super::threads::with_threads;
 use crate::cpu::PACKING;
-use crate::data::Samples;
-use crate::error::{Error, Result};
+use crate::data::{Missing, Samples};
+use crate::error::{Error, Result, needs_noise};
 use crate::linalg::{Matrix, leading_eigen, rough_eigen_of_rows};
 use crate::model::{History, LowRank, StopReason, ranks_for};
 use crate::pass::{Engine, ScatterSums};
@@ -101,6 +101,9 @@ pub fn fit_low_rank(samples: &Samples<'_>, options: &LowRankOptions) -> Result<L
 /// # Errors
 /// As [`fit_low_rank`], and whatever keeps the engine from running a pass.
 pub fn fit_low_rank_on(samples: &dyn Engine, options: &LowRankOptions) -> Result<LowRankFit> {
+    if samples.missing() == Missing::Nan {
+        return Err(needs_noise());
+    }
     let rank = if options.rank.is_empty() {
         samples.shape().iter().map(|&p| p.min(4)).collect()
     } else {

@@ -11,10 +11,10 @@ use super::paper::PaperSteps;
 use super::steps::{Evaluation, Extrapolation, Steps};
 use super::threads::with_threads;
 use super::{passes, reseed, search, start};
-use crate::data::{Element, Samples, Tensors, read_mixture, write_mixture};
+use crate::data::{Element, Missing, Samples, Tensors, read_mixture, write_mixture};
 use crate::error::{Error, Result};
 use crate::model::{Component, Event, History, Mixture, Noise, StopReason};
-use crate::pass::{EmPass, EmSums, Engine, Moments, Precision, Update};
+use crate::pass::{EmPass, EmSums, Engine, MissingCells, Moments, Precision, Update};
 use crate::walk::Stage;
 
 /// A fitted mixture and how it came about.
@@ -28,6 +28,10 @@ pub struct Fit {
     pub assigned: Vec<u64>,
     /// The least and the largest value of the samples.
     pub range: [f64; 2],
+    /// What was not observed of them.
+    pub missing: MissingCells,
+    /// How many cells were observed of no sample at all.
+    pub never_observed: usize,
 }
 
 impl Fit {
@@ -84,12 +88,20 @@ pub fn fit_with(samples: &Samples<'_>, options: &FitOptions, observer: &mut Obse
 /// As [`fit`], and whatever keeps the engine from running a pass.
 pub fn fit_on(engine: &dyn Engine, options: &FitOptions, observer: &mut Observer<'_>) -> Result<Fit> {
     options.validate(engine)?;
-    with_threads(options.threads, || run(engine, options, observer))?
+    if options.missing == engine.missing() || engine.missing() == Missing::Nan {
+        return with_threads(options.threads, || run(engine, options, observer))?;
+    }
+    let Some(samples) = engine.local() else { unreachable!("options that were validated") };
+    let samples = samples.clone().with_missing(options.missing);
+    let held = engine.backend().over(&samples)?;
+    with_threads(options.threads, || run(&*held, options, observer))?
 }
 
 fn run(engine: &dyn Engine, options: &FitOptions, observer: &mut Observer<'_>) -> Result<Fit> {
     let about = About::new(engine, options)?;
-    let range = about.moments.range;
+    let (range, missing) = (about.moments.range, about.moments.missing);
+    let unseen = &about.moments.unseen;
+    let never_observed = (0..unseen.len()).filter(|&i| about.moments.seen(i) == 0.0).count();
     let checkpoint = options.checkpoint.as_ref();
     let loop_options = LoopOptions {
         n_init: options.n_init,
@@ -109,7 +121,7 @@ fn run(engine: &dyn Engine, options: &FitOptions, observer: &mut Observer<'_>) -
             Finished { model: model.mixture, history, assigned }
         }
     };
-    Ok(Fit { model, history, assigned, range })
+    Ok(Fit { model, history, assigned, range, missing, never_observed })
 }
 
 /// What a fit knows before it begins.
@@ -127,6 +139,9 @@ pub(super) struct About<'a> {
 impl<'a> About<'a> {
     pub(super) fn new(engine: &'a dyn Engine, options: &'a FitOptions) -> Result<Self> {
         let moments = passes::moments(engine, options.checkpoint.is_some())?;
+        if moments.share() == 0.0 {
+            return Err(Error::NothingObserved);
+        }
         let floor = noise_floor(&moments, engine.element(), options.noise_floor);
         if !floor.is_finite() {
             // Equal samples have no variance, however large they are; their squares still have to be numbers.
@@ -159,7 +174,7 @@ impl<'a> About<'a> {
                 let effort = start::Effort::for_start(k);
                 start::k_means(engine, k, &self.rank, self.floor, &self.moments, effort, &mut rng)?
             }
-            Start::Random => start::random(engine, k, &self.rank, self.floor, &mut rng)?,
+            Start::Random => start::random(engine, k, &self.rank, self.floor, &self.moments, &mut rng)?,
             Start::Model(model) => (**model).clone(),
         };
         with_noise(model, self.options)
@@ -173,6 +188,8 @@ impl<'a> About<'a> {
             && *start == Start::KMeans
             && *components > 1
             && *max_iter > 0
+            // Splits look at whole samples.
+            && self.engine.missing() == Missing::Error
     }
 
     /// What bounds the parameters of an M-step.

@@ -15,7 +15,7 @@ use super::mixture::{fit, noise_floor, updates, with_noise};
 use super::options::{Algorithm, FitOptions};
 use super::passes;
 use super::threads::with_threads;
-use crate::data::Samples;
+use crate::data::{Missing, Samples};
 use crate::error::{Error, Result};
 use crate::linalg::Matrix;
 use crate::model::{Component, Mixture, log_less_digamma};
@@ -71,7 +71,7 @@ impl OnlineFit {
 
     /// One step on a batch of any size: one pass over it for every mode.
     ///
-    /// Of the options, `threads`, `precision`, `noise_floor`, `noise` and `dof` count; what the model is has been decided.
+    /// Of the options, `threads`, `precision`, `noise_floor`, `noise`, `dof` and `missing` count; what the model is has been decided.
     pub fn step(&mut self, samples: &Samples<'_>, options: &FitOptions) -> Result<()> {
         only_exact(options)?;
         if samples.shape() != self.model.shape() {
@@ -81,8 +81,10 @@ impl OnlineFit {
             });
         }
         let eta = (self.batches as f64 + DELAY).powf(-FORGETTING);
+        let told = if options.missing == Missing::Nan { Missing::Nan } else { samples.missing() };
+        let samples = samples.clone().with_missing(told);
         let (model, log_likelihood) =
-            with_threads(options.threads, || step(&self.model, samples, eta, options))??;
+            with_threads(options.threads, || step(&self.model, &samples, eta, options))??;
         self.model = model;
         self.log_likelihood = log_likelihood;
         self.batches += 1;
@@ -104,6 +106,9 @@ fn only_exact(options: &FitOptions) -> Result<()> {
 /// The model after a step of length `eta` on a batch, and the mean log-likelihood of the batch before it.
 fn step(model: &Mixture, samples: &dyn Engine, eta: f64, options: &FitOptions) -> Result<(Mixture, f64)> {
     let moments = passes::moments(samples, false)?;
+    if moments.share() == 0.0 {
+        return Err(Error::NothingObserved);
+    }
     let floor = noise_floor(&moments, samples.element(), options.noise_floor);
     if !floor.is_finite() {
         return Err(Error::Overflow { sample: 0 });

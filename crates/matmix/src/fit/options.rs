@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::data::Missing;
 use crate::error::{Error, Result};
 use crate::model::{Mixture, Noise, ranks_for};
 use crate::options::choices;
@@ -189,6 +190,8 @@ pub struct FitOptions {
     pub noise: Noise,
     /// The degrees of freedom of Student-t noise.
     pub dof: Dof,
+    /// What NaN in the samples is: `nan` makes it a cell that was not observed, also where the samples do not say so themselves.
+    pub missing: Missing,
     /// The algorithm.
     pub algorithm: Algorithm,
     /// Where to begin.
@@ -228,6 +231,7 @@ impl Default for FitOptions {
             rank: vec![],
             noise: Noise::default(),
             dof: Dof::default(),
+            missing: Missing::default(),
             algorithm: Algorithm::default(),
             start: Start::default(),
             search: Search::default(),
@@ -283,6 +287,7 @@ impl FitOptions {
             return out_of_range("noise_floor", self.noise_floor.to_string(), "between 0 and 1");
         }
         self.validate_noise()?;
+        self.validate_missing(samples)?;
         if self.threads == Some(0) {
             return out_of_range("threads", "0".into(), "at least 1");
         }
@@ -315,6 +320,21 @@ impl FitOptions {
                 let rank = crate::error::sides(model.rank());
                 return out_of_range("start", format!("a model of rank {rank}"), "a model of the same rank");
             }
+        }
+        Ok(())
+    }
+
+    /// Checks what NaN means.
+    fn validate_missing(&self, samples: &dyn Engine) -> Result<()> {
+        let wrong = |expected| Err(Error::Option { option: "missing", value: "`nan`".into(), expected });
+        if [self.missing, samples.missing()] == [Missing::Error; 2] {
+            return Ok(());
+        }
+        if self.algorithm == Algorithm::Paper {
+            return wrong("`error` for the paper's algorithm, whose updates are those of complete samples");
+        }
+        if samples.missing() == Missing::Error && samples.local().is_none() {
+            return wrong("`error` unless whoever holds the samples knows about it, too");
         }
         Ok(())
     }

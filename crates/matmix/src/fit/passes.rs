@@ -1,5 +1,6 @@
 //! The passes a fit asks for besides those of its loop.
 
+use crate::data::Missing;
 use crate::error::Result;
 use crate::linalg::Matrix;
 use crate::pass::{Engine, GroupSums, GroupsPass, Moments, MomentsPass, ScatterPass, ScatterSums};
@@ -11,10 +12,14 @@ pub(super) fn moments(engine: &dyn Engine, digest: bool) -> Result<Moments> {
     let heavier = |a: usize, b: usize| if engine.weight(b) > engine.weight(a) { b } else { a };
     let first = engine.weights().map_or(0, |weights| (1..weights.len()).fold(0, heavier));
     let mut origin = engine.fetch(vec![first])?.to_f64(0..1)?;
-    if origin.iter().any(|x| !x.is_finite()) {
+    if origin.iter().any(|x| x.is_infinite() || x.is_nan() && engine.missing() == Missing::Error) {
         // The pass will find it, or one before it.
         origin.fill(0.0);
     }
+    // What is missing of it is put in the middle of the rest.
+    let observed: Vec<f64> = origin.iter().copied().filter(|x| !x.is_nan()).collect();
+    let middle = observed.iter().sum::<f64>() / observed.len().max(1) as f64;
+    origin.iter_mut().filter(|x| x.is_nan()).for_each(|x| *x = middle);
     let pass = MomentsPass { origin, digest };
     Ok(engine.sums(&pass)?.moments(&pass.origin))
 }

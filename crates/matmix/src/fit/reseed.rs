@@ -64,7 +64,10 @@ fn moved(fit: &MixtureSteps<'_>, model: &Mixture, k: usize, sample: usize, rival
     let best = if best == k { heaviest(model, k) } else { best };
     let like = &model.components()[best];
     let mut components = model.components().to_vec();
-    let mean = alone.to_f64(0..1)?;
+    let mut mean = alone.to_f64(0..1)?;
+    if mean.iter().any(|x| x.is_nan()) {
+        mean = model.impute(&alone)?.values;
+    }
     components[k] = like.moved_to(mean);
     let mut weights = model.weights().to_vec();
     weights[k] = 0.0;

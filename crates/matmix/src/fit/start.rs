@@ -60,6 +60,7 @@ pub(super) fn random(
     components: usize,
     rank: &[usize],
     floor: f64,
+    moments: &Moments,
     rng: &mut ChaCha8Rng,
 ) -> Result<Mixture> {
     let chosen = draw_distinct(engine, components, rng);
@@ -75,9 +76,17 @@ pub(super) fn random(
             .zip(rank)
             .map(|(&p, &r)| Matrix::from_fn(p, r, |_, _| rng.sample(StandardNormal)))
             .collect();
-        parts.push(Component::new(shape, samples.to_f64(at..at + 1)?, loadings, floor.max(1.0))?);
+        let mean = one_sample(&samples, at, &moments.mean)?;
+        parts.push(Component::new(shape, mean, loadings, floor.max(1.0))?);
     }
     Mixture::new(shape, vec![1.0 / components as f64; components], parts)
+}
+
+/// Sample `n` as a mean: what is missing of it is what it is on average.
+fn one_sample(samples: &Samples<'_>, n: usize, reference: &[f64]) -> Result<Vec<f64>> {
+    let mut x = samples.to_f64(n..n + 1)?;
+    x.iter_mut().zip(reference).filter(|(x, _)| x.is_nan()).for_each(|(x, g)| *x = *g);
+    Ok(x)
 }
 
 /// So many different samples of positive weight.
@@ -135,13 +144,14 @@ pub(super) fn k_means(
     let subset_len = subset_len(engine, components);
     let whole = engine.len() <= subset_len;
     let samples = &*at_hand(engine, subset_len, rng)?;
+    let unit = engine.total_weight() / engine.n_effective() as f64;
     let held = engine.backend().over(samples)?;
     let (centres, groups) = cluster(samples, &*held, components, &moments.mean, effort, rng)?;
     let known = match whole {
         true => None,
         // One cluster is the whole set.
-        false if components == 1 => Some(vec![(engine.total_weight(), moments.clone())]),
-        false => Some(clusters(engine, &centres, &moments.mean)?),
+        false if components == 1 => Some(vec![Some(moments.clone())]),
+        false => Some(clusters(engine, &centres, &moments.mean, unit)?),
     };
     let mut members = vec![Vec::new(); components];
     for (n, &k) in groups.iter().enumerate() {
@@ -158,23 +168,24 @@ pub(super) fn k_means(
         }
         false => None,
     };
-    let known = |k: usize| known.as_ref().map(|known| &known[k]).filter(|(weight, _)| *weight > 0.0);
+    let known = |k: usize| known.as_ref().and_then(|known| known[k].as_ref());
     let part = |k: usize| {
         let (known, members) = (known(k), &members[k]);
         let Some(like) = borrowed.as_ref().filter(|_| members.len() < least) else {
             let cluster = samples.clone().select(members)?;
             let held = engine.backend().over(&cluster)?;
-            let seen = passes::moments(&*held, false)?;
-            let moments = known.map_or(&seen, |(_, moments)| moments);
+            let mut seen = passes::moments(&*held, false)?;
+            seen.mean = seen.mean_towards(&moments.mean, unit);
+            let moments = known.unwrap_or(&seen);
             return local(&cluster, &*held, rank, floor, &seen, moments);
         };
         let mean = match (known, members.first()) {
-            (Some((_, moments)), _) => moments.mean.clone(),
-            (None, Some(&n)) => samples.to_f64(n..n + 1)?,
+            (Some(moments), _) => moments.mean.clone(),
+            (None, Some(&n)) => one_sample(samples, n, &moments.mean)?,
             // More centres than distinct samples: any sample that counts will do.
             (None, None) => {
                 let counts = (0..samples.len()).find(|&n| samples.weight(n) > 0.0).unwrap_or(0);
-                samples.to_f64(counts..counts + 1)?
+                one_sample(samples, counts, &moments.mean)?
             }
         };
         Component::new(engine.shape(), mean, like.loadings().to_vec(), like.noise_variance())
@@ -183,7 +194,7 @@ pub(super) fn k_means(
     let parts = parallel::map(components, part).into_iter().collect::<Result<Vec<_>>>()?;
     let weight = |k: usize| {
         let weight = match known(k) {
-            Some((weight, _)) => *weight,
+            Some(moments) => moments.weight,
             None => members[k].iter().map(|&n| samples.weight(n)).sum(),
         };
         weight.max(1e-3 * engine.total_weight() / components as f64)
@@ -193,15 +204,15 @@ pub(super) fn k_means(
 }
 
 /// Weight, mean and variance of the samples nearest to each centre: one pass over all of them.
-fn clusters(engine: &dyn Engine, centres: &[Vec<f64>], reference: &[f64]) -> Result<Vec<(f64, Moments)>> {
+fn clusters(
+    engine: &dyn Engine,
+    centres: &[Vec<f64>],
+    reference: &[f64],
+    unit: f64,
+) -> Result<Vec<Option<Moments>>> {
     let sums = passes::groups(engine, centres, reference)?;
-    let parts = sums.groups.iter().zip(centres).map(|(group, centre)| {
-        let shift_norm: f64 = group.shift.iter().map(|s| (s / group.weight).powi(2)).sum();
-        let variance = (group.squared_distance / group.weight - shift_norm).max(0.0);
-        let mean = group.mean(centre).unwrap_or_else(|| centre.clone());
-        (group.weight, Moments { mean, variance, range: [f64::NAN; 2], digest: 0 })
-    });
-    Ok(parts.collect())
+    let groups = sums.groups.iter().zip(centres);
+    Ok(groups.map(|(group, centre)| group.moments(centre, reference, unit)).collect())
 }
 
 /// One component from a cluster: `LowRank` loadings, scaled so that the variances of the cores and of the rest are
@@ -216,7 +227,8 @@ fn local(
 ) -> Result<Component> {
     let Loadings { loadings, mut variances, .. } =
         rough_loadings(cluster, held, rank, &seen.mean, seen.variance)?;
-    let ratio = moments.variance / seen.variance;
+    // Missing cells had the mean.
+    let ratio = moments.variance / (seen.variance * seen.share());
     if ratio.is_finite() && ratio > 0.0 {
         variances.iter_mut().flatten().for_each(|v| *v *= ratio);
     }
@@ -284,7 +296,7 @@ fn cluster(
         let first = centres.is_empty();
         let drawn: Vec<usize> = (0..if first { 1 } else { candidates }).map(|_| draw(&masses, rng)).collect();
         let mut points: Vec<Vec<f64>> =
-            drawn.iter().map(|&n| samples.to_f64(n..n + 1)).collect::<Result<_>>()?;
+            drawn.iter().map(|&n| one_sample(samples, n, reference)).collect::<Result<_>>()?;
         let to_points = distances(&points)?;
         let left = |c: usize, n: usize| {
             let new = to_points[n * points.len() + c];
@@ -296,11 +308,12 @@ fn cluster(
         distance = (0..samples.len()).map(|n| left(best, n)).collect();
         centres.push(points.swap_remove(best));
     }
+    let unit = samples.total_weight() / samples.n_effective() as f64;
     for _ in 0..lloyd_steps {
         let sums = passes::groups(held, &centres, reference)?;
         for (centre, group) in centres.iter_mut().zip(&sums.groups) {
-            if let Some(mean) = group.mean(centre) {
-                *centre = mean;
+            if let Some(moments) = group.moments(centre, reference, unit) {
+                *centre = moments.mean;
             }
         }
     }

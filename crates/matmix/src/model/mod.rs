@@ -36,7 +36,7 @@ pub(crate) use gamma::log_less_digamma;
 pub use history::{Event, History, SearchMove, SearchStep, Searched, StopReason};
 pub use low_rank::LowRank;
 pub use mixture::{Criteria, Mixture};
-pub(crate) use partial::{Chance, Missing, Pattern};
+pub(crate) use partial::{Chance, Holes, Pattern};
 pub use sampling::Drawn;
 
 use crate::error::{Error, Result};

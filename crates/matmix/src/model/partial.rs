@@ -15,12 +15,12 @@ use super::{Component, Mixture};
 use crate::linalg::{Matrix, cholesky_lower, expand, project};
 
 /// Which cells of a sample are missing, in ascending order.
-pub(crate) type Missing = Vec<usize>;
+pub(crate) type Holes = Vec<usize>;
 
 /// The components of a mixture, made ready for samples with one pattern of missing cells.
 pub(crate) struct Pattern<'a> {
     model: &'a Mixture,
-    missing: &'a Missing,
+    missing: &'a Holes,
     parts: Vec<Part<'a>>,
 }
 
@@ -56,7 +56,7 @@ struct ConditionalPart {
 impl<'a> Pattern<'a> {
     /// Factorises, once per component. `None` if a Λ is no longer positive definite, which rounding could only do to a component
     /// whose noise vanishes beside its cores.
-    pub(crate) fn new(model: &'a Mixture, missing: &'a Missing) -> Option<Self> {
+    pub(crate) fn new(model: &'a Mixture, missing: &'a Holes) -> Option<Self> {
         let parts = model.components().iter().zip(model.weights());
         let parts = parts.map(|(component, weight)| Part::new(component, weight.ln(), missing));
         Some(Self { model, missing, parts: parts.collect::<Option<_>>()? })
@@ -142,7 +142,7 @@ pub(crate) trait Chance {
 }
 
 impl<'a> Part<'a> {
-    fn new(component: &'a Component, log_weight: f64, missing: &Missing) -> Option<Self> {
+    fn new(component: &'a Component, log_weight: f64, missing: &Holes) -> Option<Self> {
         let (size, noise) = (component.mean().len(), component.noise_variance());
         let observed = size - missing.len();
         let s = component.core_variances();
@@ -184,7 +184,7 @@ impl<'a> Part<'a> {
         self.exponent.log_density(delta)
     }
 
-    fn condition(&self, shape: &[usize], x: &[f64], missing: &Missing) -> ConditionalPart {
+    fn condition(&self, shape: &[usize], x: &[f64], missing: &Holes) -> ConditionalPart {
         let component = self.component;
         let mut centred: Vec<f64> = x.iter().zip(component.mean()).map(|(x, m)| x - m).collect();
         missing.iter().for_each(|&i| centred[i] = 0.0);

@@ -5,7 +5,7 @@
 
 use super::task::{AnySums, Task};
 use super::{Backend, Pass, RowsPass, Sums, mismatch};
-use crate::data::{Element, Samples};
+use crate::data::{Element, Missing, Samples};
 use crate::error::{Error, Result};
 
 /// Something that holds a set of samples and can run passes over it. [`Samples`] is one.
@@ -38,6 +38,11 @@ pub trait Engine: Sync {
 
     /// The factor every stored value is multiplied by, the same in all parts.
     fn scale(&self) -> f64;
+
+    /// What NaN means in the samples, the same in all parts.
+    fn missing(&self) -> Missing {
+        Missing::Error
+    }
 
     /// One weight per sample, if there are weights.
     fn weights(&self) -> Option<&[f64]>;
@@ -107,7 +112,7 @@ impl dyn Engine + '_ {
         indices.sort_unstable();
         indices.dedup();
         let rows = self.sums(&RowsPass { indices: indices.clone() })?;
-        let samples = rows.into_samples()?.scaled(self.scale())?;
+        let samples = rows.into_samples()?.scaled(self.scale())?.with_missing(self.missing());
         if samples.shape() != self.shape() || samples.element() != self.element() {
             return Err(mismatch("they are of other samples"));
         }

@@ -1,7 +1,8 @@
 //! The samples nearest to each of a few centres: what k-means sums up.
 
+use super::moments::{MissingCells, Moments};
 use super::wire::{Reader, Writer};
-use super::{Pass, Sums, check_point, same};
+use super::{Pass, Sums, add_unseen, check_point, same};
 use crate::error::{Error, Result};
 
 /// For every sample the nearest centre, and the sums of each centre's samples.
@@ -27,23 +28,45 @@ pub struct GroupSums {
 pub struct Group {
     /// Σ w.
     pub weight: f64,
-    /// Σ w (x − c).
+    /// Σ w (x − c), over observed cells.
     pub shift: Vec<f64>,
-    /// Σ w ‖x − c‖².
+    /// Σ w ‖x − c‖²; of the observed cells, times P over their number, where some are missing.
     pub squared_distance: f64,
+    /// Σ w of the samples of which a cell is missing, per cell; empty if none is.
+    pub unseen: Vec<f64>,
 }
 
 impl Group {
-    /// Their mean, if there are any.
-    pub(crate) fn mean(&self, centre: &[f64]) -> Option<Vec<f64>> {
-        let mean = || centre.iter().zip(&self.shift).map(|(c, s)| c + s / self.weight).collect();
-        (self.weight > 0.0).then(mean)
+    /// Their moments, if there are any. Where cells are missing, the mean is one with as much of `reference` as one sample
+    /// (`unit`) weighs.
+    pub(crate) fn moments(&self, centre: &[f64], reference: &[f64], unit: f64) -> Option<Moments> {
+        if self.weight <= 0.0 {
+            return None;
+        }
+        let (weight, unseen) = (self.weight, self.unseen.clone());
+        let mut moments = Moments {
+            mean: vec![],
+            variance: 0.0,
+            weight,
+            unseen,
+            missing: MissingCells::default(),
+            range: [f64::NAN; 2],
+            digest: 0,
+        };
+        let over = |i: usize| if self.unseen.is_empty() { weight } else { moments.seen(i) };
+        let shift = |(i, s): (usize, &f64)| if over(i) > 0.0 { s / over(i) } else { 0.0 };
+        let shifts: Vec<f64> = self.shift.iter().enumerate().map(shift).collect();
+        let shift_norm: f64 = shifts.iter().map(|s| s.powi(2)).sum();
+        moments.variance = (self.squared_distance / weight - shift_norm).max(0.0);
+        moments.mean = centre.iter().zip(&shifts).map(|(c, s)| c + s).collect();
+        moments.mean = moments.mean_towards(reference, unit);
+        Some(moments)
     }
 }
 
 impl GroupSums {
     pub(crate) fn zero(size: usize, centres: usize) -> Self {
-        let none = Group { weight: 0.0, shift: vec![0.0; size], squared_distance: 0.0 };
+        let none = Group { weight: 0.0, shift: vec![0.0; size], squared_distance: 0.0, unseen: vec![] };
         Self { n_samples: 0, groups: vec![none; centres] }
     }
 
@@ -53,6 +76,7 @@ impl GroupSums {
             a.weight += b.weight;
             a.shift.iter_mut().zip(&b.shift).for_each(|(a, b)| *a += b);
             a.squared_distance += b.squared_distance;
+            add_unseen(&mut a.unseen, &b.unseen);
         }
     }
 }
@@ -107,15 +131,23 @@ impl Sums for GroupSums {
             to.real(group.weight);
             to.reals(&group.shift);
             to.real(group.squared_distance);
+            to.reals(&group.unseen);
         }
     }
 
     fn read(from: &mut Reader<'_>) -> Result<Self> {
         let n_samples = from.number()?;
         let group = |from: &mut Reader<'_>| {
-            Ok(Group { weight: from.real()?, shift: from.reals()?, squared_distance: from.real()? })
+            let (weight, shift, squared_distance) = (from.real()?, from.reals()?, from.real()?);
+            let unseen = from.reals()?;
+            match unseen.len() {
+                0 => {}
+                found if found == shift.len() => {}
+                _ => return Err(from.wrong("what is missing does not fit the samples")),
+            }
+            Ok(Group { weight, shift, squared_distance, unseen })
         };
-        let groups = (0..from.count(24)?).map(|_| group(from)).collect::<Result<_>>()?;
+        let groups = (0..from.count(32)?).map(|_| group(from)).collect::<Result<_>>()?;
         Ok(Self { n_samples, groups })
     }
 }

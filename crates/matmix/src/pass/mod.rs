@@ -42,7 +42,7 @@ pub use em::{ComponentSums, EmPass, EmSums, LoadingSums, Update};
 pub use engine::Engine;
 pub use groups::{Group, GroupSums, GroupsPass};
 pub(crate) use moments::Moments;
-pub use moments::{MomentSums, MomentsPass};
+pub use moments::{MissingCells, MomentSums, MomentsPass};
 pub use precision::Precision;
 pub(crate) use precision::{SINGLE_RANGE, rounding_shows};
 pub use rows::{Rows, RowsPass};
@@ -108,6 +108,15 @@ fn mismatch(problem: impl Into<String>) -> Error {
 /// Sums can only be added if they have as many of something.
 fn same(what: &str, a: usize, b: usize) -> Result<()> {
     if a == b { Ok(()) } else { Err(mismatch(format!("some have {a} {what}, some {b}"))) }
+}
+
+/// Adds what was missing of samples that follow: a weight per cell, or nothing if nothing was missing.
+fn add_unseen(to: &mut Vec<f64>, following: &[f64]) {
+    if to.is_empty() {
+        to.extend_from_slice(following);
+    } else {
+        to.iter_mut().zip(following).for_each(|(to, from)| *to += from);
+    }
 }
 
 /// A point among samples of this shape has as many numbers as they have.

@@ -1,7 +1,7 @@
 //! Mean, variance and extremes of a set, and a digest of its content. Also where NaN and infinity are found before a fit begins.
 
 use super::wire::{Reader, Writer};
-use super::{Pass, Sums, check_point, same};
+use super::{Pass, Sums, add_unseen, check_point, same};
 use crate::error::Result;
 
 /// Sums for mean and variance.
@@ -20,10 +20,14 @@ pub struct MomentSums {
     pub n_samples: u64,
     /// Σ w.
     pub weight: f64,
-    /// Σ w (X − origin).
+    /// Σ w (X − origin), over observed cells.
     pub sum: Vec<f64>,
-    /// Σ w ‖X − origin‖².
+    /// Σ w ‖X − origin‖², over observed cells.
     pub squares: f64,
+    /// Σ w of the samples of which a cell is missing, per cell; empty if none is.
+    pub unseen: Vec<f64>,
+    /// What was missing.
+    pub missing: MissingCells,
     /// The least and the largest value of all elements.
     pub range: [f64; 2],
     /// The sum of the hashes of all samples, each hashed with its number and weight: equal for equal sets, whatever parts they
@@ -31,13 +35,28 @@ pub struct MomentSums {
     pub digest: u128,
 }
 
+/// How much of a set was not observed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MissingCells {
+    /// Cells.
+    pub cells: u64,
+    /// Samples with a missing cell.
+    pub samples: u64,
+    /// Samples of which nothing was observed.
+    pub empty: u64,
+}
+
 /// Mean and spread of all samples.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Moments {
-    /// Σ w X / Σ w.
+    /// Σ w X / Σ w, each cell over those samples of which it was observed.
     pub(crate) mean: Vec<f64>,
-    /// Σ w ‖X − mean‖² / Σ w.
+    /// Σ w ‖X − mean‖² / Σ w; of the observed cells, times P over their mean number.
     pub(crate) variance: f64,
+    /// Σ w, and how much of it is missing, per cell; empty if nothing is.
+    pub(crate) weight: f64,
+    pub(crate) unseen: Vec<f64>,
+    pub(crate) missing: MissingCells,
     /// The least and the largest value.
     pub(crate) range: [f64; 2],
     pub(crate) digest: u128,
@@ -47,7 +66,16 @@ impl MomentSums {
     /// The sums of no samples.
     pub(crate) fn zero(size: usize) -> Self {
         let range = [f64::INFINITY, f64::NEG_INFINITY];
-        Self { n_samples: 0, weight: 0.0, sum: vec![0.0; size], squares: 0.0, range, digest: 0 }
+        Self {
+            n_samples: 0,
+            weight: 0.0,
+            sum: vec![0.0; size],
+            squares: 0.0,
+            unseen: vec![],
+            missing: MissingCells::default(),
+            range,
+            digest: 0,
+        }
     }
 
     pub(crate) fn append(&mut self, other: &MomentSums) {
@@ -55,6 +83,10 @@ impl MomentSums {
         self.weight += other.weight;
         self.sum.iter_mut().zip(&other.sum).for_each(|(a, b)| *a += b);
         self.squares += other.squares;
+        add_unseen(&mut self.unseen, &other.unseen);
+        self.missing.cells += other.missing.cells;
+        self.missing.samples += other.missing.samples;
+        self.missing.empty += other.missing.empty;
         self.range = [self.range[0].min(other.range[0]), self.range[1].max(other.range[1])];
         self.digest = self.digest.wrapping_add(other.digest);
     }
@@ -63,12 +95,69 @@ impl MomentSums {
     pub(crate) fn moments(&self, origin: &[f64]) -> Moments {
         let shift: Vec<f64> = self.sum.iter().map(|s| s / self.weight).collect();
         let shift_norm: f64 = shift.iter().map(|s| s * s).sum();
-        Moments {
+        let (weight, unseen) = (self.weight, self.unseen.clone());
+        let mut moments = Moments {
             mean: origin.iter().zip(&shift).map(|(o, s)| o + s).collect(),
             variance: (self.squares / self.weight - shift_norm).max(0.0),
+            weight,
+            unseen,
+            missing: self.missing,
             range: self.range,
             digest: self.digest,
+        };
+        if !self.unseen.is_empty() {
+            self.over_observed(origin, &mut moments);
         }
+        moments
+    }
+
+    /// Mean and variance where cells are missing. A cell that nobody observed has the mean of all that were.
+    fn over_observed(&self, origin: &[f64], to: &mut Moments) {
+        let size = origin.len();
+        let seen: Vec<f64> = (0..size).map(|i| to.seen(i)).collect();
+        let total: f64 = seen.iter().sum();
+        let values: f64 = (0..size).map(|i| self.sum[i] + seen[i] * origin[i]).sum();
+        let overall = if total > 0.0 { values / total } else { 0.0 };
+        let mut squares = self.squares;
+        for i in 0..size {
+            let shift = if seen[i] > 0.0 { self.sum[i] / seen[i] } else { overall - origin[i] };
+            squares -= seen[i] * shift * shift;
+            to.mean[i] = origin[i] + shift;
+        }
+        to.variance = if total > 0.0 { (squares * size as f64 / total).max(0.0) } else { 0.0 };
+    }
+}
+
+/// What of a weight is more than rounding: sums of weights that should be equal differ by less.
+const OBSERVED: f64 = 1e-9;
+
+impl Moments {
+    /// Σ w of the samples of which a cell was observed.
+    pub(crate) fn seen(&self, cell: usize) -> f64 {
+        let seen = self.weight - self.unseen.get(cell).copied().unwrap_or(0.0);
+        if seen > OBSERVED * self.weight { seen } else { 0.0 }
+    }
+
+    /// Which share of all cells was observed.
+    pub(crate) fn share(&self) -> f64 {
+        if self.unseen.is_empty() {
+            return 1.0;
+        }
+        let cells = self.mean.len();
+        (0..cells).map(|i| self.seen(i)).sum::<f64>() / (self.weight * cells as f64)
+    }
+
+    /// The mean where cells are missing, with as much of `reference` as one sample weighs: a cell that few have observed is
+    /// not believed to be what those few say.
+    pub(crate) fn mean_towards(&self, reference: &[f64], unit: f64) -> Vec<f64> {
+        if self.unseen.is_empty() {
+            return self.mean.clone();
+        }
+        let mean = |(i, (m, g)): (usize, (&f64, &f64))| {
+            let seen = self.seen(i);
+            (seen * m + unit * g) / (seen + unit)
+        };
+        self.mean.iter().zip(reference).enumerate().map(mean).collect()
     }
 }
 
@@ -110,12 +199,19 @@ impl Sums for MomentSums {
         to.number(self.digest as u64);
         to.number((self.digest >> 64) as u64);
         to.reals(&self.sum);
+        to.reals(&self.unseen);
+        [self.missing.cells, self.missing.samples, self.missing.empty].into_iter().for_each(|x| to.number(x));
     }
 
     fn read(from: &mut Reader<'_>) -> Result<Self> {
         let n_samples = from.number()?;
         let (weight, squares, range) = (from.real()?, from.real()?, [from.real()?, from.real()?]);
         let digest = u128::from(from.number()?) | u128::from(from.number()?) << 64;
-        Ok(Self { n_samples, weight, sum: from.reals()?, squares, range, digest })
+        let (sum, unseen) = (from.reals()?, from.reals()?);
+        if !unseen.is_empty() && unseen.len() != sum.len() {
+            return Err(from.wrong("what is missing does not fit the samples"));
+        }
+        let missing = MissingCells { cells: from.number()?, samples: from.number()?, empty: from.number()? };
+        Ok(Self { n_samples, weight, sum, squares, unseen, missing, range, digest })
     }
 }

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::linalg::Matrix;
 use crate::model::{Component, LowRank, Mixture, Model};
 
-const VERSION: u16 = 4;
+const VERSION: u16 = 5;
 const HEADER: usize = 8;
 const CHECKSUM: usize = 4;
 

@@ -12,7 +12,7 @@ fn number(i: usize) -> f64 {
 }
 
 /// Two components of 4×3 with cores of 2×2 and twelve samples, 45 of whose 144 cells are missing.
-fn small(degrees: Option<f64>) -> (Mixture, Vec<f64>) {
+pub(crate) fn small(degrees: Option<f64>) -> (Mixture, Vec<f64>) {
     let part = |k: usize| {
         let mean = (0..12).map(|i| number(i + 17 * k)).collect();
         let loading =
@@ -67,7 +67,7 @@ fn the_figures_of_another_program() {
     }
 }
 
-fn random_mixture(
+pub(crate) fn random_mixture(
     rng: &mut ChaCha8Rng,
     shape: &[usize],
     rank: &[usize],
@@ -89,7 +89,7 @@ fn random_mixture(
 }
 
 /// ln Γ(n/2), from Γ(½) and Γ(1) upwards.
-fn log_gamma_of_half(n: usize) -> f64 {
+pub(crate) fn log_gamma_of_half(n: usize) -> f64 {
     let first = if n % 2 == 1 { 0.5 * std::f64::consts::PI.ln() } else { 0.0 };
     first + (1..n).rev().skip(1).step_by(2).map(|below| (0.5 * below as f64).ln()).sum::<f64>()
 }

@@ -16,6 +16,8 @@ mod invariance;
 mod larger;
 mod low_rank;
 mod made;
+mod missing;
+mod missing_fit;
 mod model_file;
 mod monotone;
 mod online;

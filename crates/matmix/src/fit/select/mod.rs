@@ -25,7 +25,7 @@ use super::mixture::{Fit, fit_on};
 use super::options::{Algorithm, Checkpoint, FitOptions, Start};
 use super::start;
 use super::threads::with_threads;
-use crate::data::Samples;
+use crate::data::{Missing, Samples};
 use crate::error::{Error, Result};
 use crate::model::Mixture;
 use crate::options::choices;
@@ -204,6 +204,13 @@ impl SelectOptions {
         if fit.algorithm != Algorithm::Exact {
             return wrong("algorithm", format!("`{}`", fit.algorithm), "`exact` for a selection");
         }
+        if fit.missing == Missing::Nan || engine.missing() == Missing::Nan {
+            return wrong(
+                "missing",
+                "`nan`".into(),
+                "`error`: a selection needs samples without missing cells",
+            );
+        }
         if let Some(Checkpoint { path, .. }) = &fit.checkpoint {
             return wrong("checkpoint", path.display().to_string(), "left out of a selection");
         }
@@ -268,7 +275,14 @@ fn run(engine: &dyn Engine, options: &SelectOptions) -> Result<Selection> {
     let same = |c: &Candidate| c.components == chosen.components && c.rank == chosen.rank;
     let chosen = candidates.iter().position(same).unwrap_or(0);
     let advice = advice(&candidates, chosen, &first, options);
-    let fit = Fit { model, history: Default::default(), assigned: vec![], range: [f64::NAN; 2] };
+    let fit = Fit {
+        model,
+        history: Default::default(),
+        assigned: vec![],
+        range: [f64::NAN; 2],
+        missing: Default::default(),
+        never_observed: 0,
+    };
     let passes = walkers.iter().map(|walker| walker.passes).sum();
     Ok(Selection { candidates, chosen, criterion: options.criterion, advice, passes, fit })
 }

@@ -1,0 +1,134 @@
+//! The figures of docs/missing.md: digits of which cells are hidden.
+//!
+//! `cargo run --release -p matmix --example missing [likelihood] [hidden] [time]`
+
+use std::time::Instant;
+
+use matmix::pass::{EmPass, Stage, Update};
+use matmix::{Engine, FitOptions, Missing, Precision, Samples, fit};
+
+type Outcome = Result<(), matmix::Error>;
+
+fn main() -> Outcome {
+    let asked: Vec<String> = std::env::args().skip(1).collect();
+    let wants = |what: &str| asked.is_empty() || asked.iter().any(|a| a == what);
+    let digits = matmix::data::digits().samples.scaled(1.0 / 255.0)?;
+    let whole: Vec<f32> = digits.to_f64(0..1000)?.iter().map(|&x| x as f32).collect();
+    if wants("likelihood") {
+        likelihood(&whole)?;
+    }
+    if wants("hidden") {
+        hidden(&whole)?;
+    }
+    if wants("time") {
+        time(&whole)?;
+    }
+    Ok(())
+}
+
+/// Uniform numbers in [0, 1) by the finaliser of splitmix64.
+fn uniform(i: usize) -> f64 {
+    let mut z = (i as u64).wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    ((z ^ z >> 31) >> 11) as f64 / (1u64 << 53) as f64
+}
+
+fn hide(whole: &[f32], hidden: impl Fn(usize) -> bool) -> Vec<f32> {
+    whole.iter().enumerate().map(|(i, &x)| if hidden(i) { f32::NAN } else { x }).collect()
+}
+
+fn options(components: usize, rank: usize) -> FitOptions {
+    FitOptions { components, rank: vec![rank, rank], missing: Missing::Nan, ..FitOptions::default() }
+}
+
+/// The mean log-likelihood of what was observed after a default fit, for five seeds.
+fn likelihood(whole: &[f32]) -> Outcome {
+    for share in [0.3, 0.6] {
+        let broken = hide(whole, |i| uniform(i) < share);
+        let samples = Samples::from_slice(&[28, 28], &broken)?;
+        let mut all = Vec::new();
+        for seed in 0..5 {
+            let found = fit(&samples, &FitOptions { seed, ..options(5, 4) })?;
+            println!(
+                "{share:.0e} hidden, seed {seed}: {:.3} after {} iterations ({}) in {:.1} s",
+                found.log_likelihood(),
+                found.n_iterations(),
+                found.stop().name(),
+                found.history.seconds
+            );
+            all.push(found.log_likelihood());
+        }
+        println!("{share} hidden, K = 5, 4×4: mean {:.3}", all.iter().sum::<f64>() / 5.0);
+    }
+    Ok(())
+}
+
+/// Root mean square error of hidden cells, and how many of their 95 % intervals cover them.
+fn hidden(whole: &[f32]) -> Outcome {
+    let blocks = |i: usize| {
+        let (n, row, column) = (i / 784, i / 28 % 28, i % 28);
+        let (top, left) = ((uniform(7 * n) * 15.0) as usize, (uniform(7 * n + 1) * 15.0) as usize);
+        n % 10 < 3 && (top..top + 14).contains(&row) && (left..left + 14).contains(&column)
+    };
+    let scattered = |i: usize| uniform(i) < 0.3;
+    let ways: [(&str, &dyn Fn(usize) -> bool); 2] = [("30 % scattered", &scattered), ("blocks", &blocks)];
+    for (name, hidden) in ways {
+        let broken = hide(whole, hidden);
+        let samples = Samples::from_slice(&[28, 28], &broken)?;
+        for (k, rank) in [(5, 8), (1, 8), (1, 12), (5, 4)] {
+            let model = fit(&samples, &options(k, rank))?.model;
+            let found = model.impute(&samples)?;
+            let (mut squares, mut covered) = (0.0, 0);
+            for i in (0..broken.len()).filter(|&i| broken[i].is_nan()) {
+                let error = found.values[i] - f64::from(whole[i]);
+                squares += error * error;
+                covered += usize::from(error.abs() < 1.96 * found.deviations[i]);
+            }
+            let count = found.missing as f64;
+            let (error, covered) = ((squares / count).sqrt(), 100.0 * covered as f64 / count);
+            println!("{name}, K = {k}, {rank}×{rank}: error {error:.4}, intervals cover {covered:.1} %");
+        }
+    }
+    Ok(())
+}
+
+/// Seconds of one pass of EM, complete and with holes: 28×28, 4×4, K = 10, on one thread.
+fn time(whole: &[f32]) -> Outcome {
+    let complete = Samples::from_slice(&[28, 28], whole)?;
+    let model = fit(&complete, &FitOptions { missing: Missing::Error, ..options(10, 4) })?.model;
+    let many: Vec<f32> = whole.repeat(8);
+    let of_each = |share: f64| hide(&many, move |i| uniform(i) < share);
+    let sets = [
+        ("complete", many.clone()),
+        ("5 % of every sample", of_each(0.05)),
+        ("5 % of one sample in ten", hide(&many, |i| i / 784 % 10 == 0 && uniform(i) < 0.05)),
+        ("50 % of every sample", of_each(0.5)),
+        ("the lower half of every sample", hide(&many, |i| i / 28 % 28 >= 14)),
+    ];
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+    let mut first = 0.0;
+    for (name, x) in &sets {
+        let samples = Samples::from_slice(&[28, 28], x)?.with_missing(Missing::Nan);
+        let pass = EmPass {
+            model: model.clone(),
+            update: Update::All,
+            precision: Precision::Auto,
+            stage: Stage::ALL,
+        };
+        let once = || {
+            let began = Instant::now();
+            (&samples as &dyn Engine).sums(&pass).map(|_| began.elapsed().as_secs_f64())
+        };
+        let best = (0..7).try_fold(f64::INFINITY, |best: f64, _| {
+            let seconds = match &pool {
+                Ok(pool) => pool.install(once),
+                Err(_) => once(),
+            };
+            seconds.map(|seconds| best.min(seconds))
+        })?;
+        first = if first == 0.0 { best } else { first };
+        println!("{name}: {:.2} µs per sample, {:.2} × a complete pass", best / 8000.0 * 1e6, best / first);
+    }
+    Ok(())
+}
