@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn tiles_fit_shared_memory() {
         let split = Split::after(1, &[64, 64], &[8, 8]);
-        let tiles = Tiles::new(&split, 10, 100 << 10).unwrap();
+        let tiles = Tiles::new(&split, 10, 112 << 10).unwrap();
         assert_eq!((tiles.components, tiles.samples), (10, 1));
         let small = Tiles::new(&Split::after(1, &[28, 28], &[4, 4]), 10, 100 << 10).unwrap();
         assert_eq!((small.components, small.samples), (10, 4));
