@@ -1,7 +1,7 @@
 """One EM iteration with joint sums written by hand in PyTorch, on the GPU: what `make bench-cuda` puts beside matmix.
 
-Everything is a dense product: y = x · (L ⊗ R) for all components at once, densities, responsibilities, and F = Σ γ (x − M) ⊗ q per
-component from the samples it is the best of. Single precision without TF32, as matmix.
+Everything is a dense product: y = x · (L ⊗ R) for all components at once, densities, responsibilities, and
+F = Σ γ (x − M) ⊗ q per component from the samples it is the best of. Single precision without TF32, as matmix.
 """
 
 import math

@@ -36,8 +36,8 @@ class History:
         The iterations before those of the two series, over parts of the samples: the `share` of the samples, and the
         series of each part.
     search : dict or None
-        What was done to find the start, if it was searched for: how many `samples` it ran on, how many `passes` it cost, and its
-        `steps`.
+        What was done to find the start, if it was searched for: how many `samples` it ran on, how many `passes` it
+        cost, and its `steps`.
     passes : float
         Passes over the whole set: one over a part counts as its share.
     events : list of dict

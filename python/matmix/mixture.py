@@ -69,8 +69,8 @@ class Mixture(DensityMixin, MixtureFitting):
     init_params : {"kmeans", "random"}, Mixture, MixtureModel or path, default="kmeans"
         Where to begin: k-means, the paper's random start, or a fitted model (itself, its `model_`, or its file).
     search : {"auto", "none"}, default="none"
-        Whether better clusters than those of k-means are searched for before the first iteration: from one component, by
-        splits and merges.
+        Whether better clusters than those of k-means are searched for before the first iteration: from one component,
+        by splits and merges.
     n_init : int, default=1
         How many times to begin; the fit with the largest log-likelihood is kept.
     max_iter : int, default=100
@@ -100,8 +100,8 @@ class Mixture(DensityMixin, MixtureFitting):
         What samples are contracted in; parameters and sums are always double. "auto" is double for f64 data, and for
         u8 and f32 single unless the noise of the model is so small that rounding would show.
     device : {"cpu", "cuda", "auto"}, default="cpu"
-        What `fit` computes on: the processor, an NVIDIA GPU, or a GPU where there is one and the work is worth the upload.
-        Questions to a fitted model are answered by the processor.
+        What `fit` computes on: the processor, an NVIDIA GPU, or a GPU where there is one and the work is worth the
+        upload. Questions to a fitted model are answered by the processor.
     noise_floor : float, default=1e-6
         The smallest noise variance of a component, relative to the mean variance of the data per element.
     callback : callable, optional

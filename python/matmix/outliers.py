@@ -25,8 +25,8 @@ class OutlierDetector(OutlierMixin, BaseEstimator):
     Parameters
     ----------
     estimator : Mixture, optional
-        The model whose log-likelihood is the score; ``Mixture(noise="t")`` by default, whose heavy tails keep the outliers
-        among the samples from deciding the fit. It is cloned and fitted to the samples.
+        The model whose log-likelihood is the score; ``Mixture(noise="t")`` by default, whose heavy tails keep the
+        outliers among the samples from deciding the fit. It is cloned and fitted to the samples.
     contamination : float in (0, 0.5], default=0.1
         The share of the samples of `fit` that are called outliers.
 
@@ -40,8 +40,8 @@ class OutlierDetector(OutlierMixin, BaseEstimator):
 
     Notes
     -----
-    A bilateral model explains unusual combinations of usual rows and columns well; on images of a class it has not seen a mixture of PPCA
-    (``OutlierDetector(matmix.MixPPCA(10, rank=16))``) is the better detector.
+    A bilateral model explains unusual combinations of usual rows and columns well; on images of a class it has not
+    seen a mixture of PPCA (``OutlierDetector(matmix.MixPPCA(10, rank=16))``) is the better detector.
 
     Examples
     --------

@@ -115,8 +115,8 @@ class _One(Mixture):
 class PPCA(_One):
     """Probabilistic PCA (Tipping, Bishop 1999) of vectors, or of the flattened samples.
 
-    Parameters, attributes and methods are those of `Mixture` without `n_components`, `n_init` and `search`; `rank` is the
-    number of factors, as for `MixPPCA`.
+    Parameters, attributes and methods are those of `Mixture` without `n_components`, `n_init` and `search`; `rank` is
+    the number of factors, as for `MixPPCA`.
 
     Examples
     --------
@@ -132,8 +132,8 @@ class PPCA(_One):
 class PSOPCA(_One):
     """Probabilistic second-order PCA (Yu, Bi, Ye 2011): ``X = L B Rᵀ + M + noise``, one component.
 
-    Parameters, attributes and methods are those of `Mixture` without `n_components`, `n_init` and `search`; samples must be
-    matrices.
+    Parameters, attributes and methods are those of `Mixture` without `n_components`, `n_init` and `search`; samples
+    must be matrices.
 
     Examples
     --------

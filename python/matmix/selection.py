@@ -29,8 +29,8 @@ class Selection:
     best_index_ : int
         Its row of `cv_results_`.
     cv_results_ : dict of lists
-        A row for each candidate: `n_components`, `rank`, `n_parameters`, `log_likelihood` of the samples it was fitted to,
-        `held_out` with the `standard_error` of its difference from the best, or `bic`, `aic` and `icl`.
+        A row for each candidate: `n_components`, `rank`, `n_parameters`, `log_likelihood` of the samples it was
+        fitted to, `held_out` with the `standard_error` of its difference from the best, or `bic`, `aic` and `icl`.
     criterion_ : str
     advice_ : str
         What the table says.
@@ -85,8 +85,8 @@ def select(
     folds : int, default=3
         In how many parts samples are held out, one after the other; 1 holds out a fifth, once.
     one_standard_error : bool, default=True
-        Whether the model with the fewest parameters is chosen of those that are worse than the best held out by less than the
-        standard error of the difference.
+        Whether the model with the fewest parameters is chosen of those that are worse than the best held out by less
+        than the standard error of the difference.
     sample_weight : array of shape (N,), optional
         How many times each sample counts.
     estimator : Mixture, optional

@@ -1,9 +1,8 @@
 """Choosing components and ranks, and a searched start."""
 
+import matmix
 import numpy as np
 import pytest
-
-import matmix
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +34,7 @@ def test_ranks_are_chosen(three):
 
 def test_weights_count(three):
     weights = np.repeat([0.0, 1.0], 150)
-    chosen = matmix.select(
-        three, range(1, 5), rank=1, sample_weight=weights, estimator=matmix.Mixture(random_state=0)
-    )
+    chosen = matmix.select(three, range(1, 5), rank=1, sample_weight=weights, estimator=matmix.Mixture(random_state=0))
     assert chosen.best_params_["n_components"] == 3
 
 
