@@ -81,4 +81,5 @@ ALLOWED = 'missing cells are for a Mixture with missing="nan" only'
 def _filled(X: np.ma.MaskedArray, what: str) -> np.ndarray:
     """A masked array with NaN where its cells are left out."""
     dtype = element_type(X.dtype, what=what)
-    return X.astype(np.float32 if dtype == np.uint8 else dtype).filled(np.nan)
+    numbers: Any = X.astype(np.float32 if dtype == np.uint8 else dtype)
+    return numbers.filled(np.nan)

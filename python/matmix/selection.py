@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from numbers import Integral
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _matmix
@@ -107,7 +107,7 @@ def select(
     >>> chosen.best_estimator_.predict(X).shape
     (300,)
     """
-    counts = [n_components] if isinstance(n_components, Integral) else [int(k) for k in n_components]
+    counts = [int(k) for k in np.atleast_1d(np.asarray(n_components))]
     if not counts:
         raise ValueError("n_components is empty; it must be a number or some to choose from, such as range(1, 11)")
     if criterion not in _matmix.CHOICES["criterion"]:
