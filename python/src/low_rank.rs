@@ -41,7 +41,8 @@ pub(crate) fn fit_low_rank(
     tol: f64,
     threads: Option<usize>,
 ) -> PyResult<(LowRankModel, Vec<f64>, &'static str)> {
-    let engine = x.engine(&shape, preset, weights.as_ref(), scale, Missing::Error, &Arc::new(Meter::new()))?;
+    let engine =
+        x.engine(&shape, preset, weights.as_ref(), scale, Missing::Error, &Arc::new(Meter::new()))?;
     let rank = preset_rank(preset, &shape, rank)?;
     let options = LowRankOptions { rank, centred, max_iter, tol, threads: pools::threads(threads) };
     let fit = x.fitted(detached(py, || matmix::fit_low_rank_on(&*engine, &options)))?;

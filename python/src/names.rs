@@ -1,6 +1,8 @@
 //! What the library calls things: choices, defaults and presets, so that Python has no list of its own.
 
-use matmix::{Algorithm, Distance, FitOptions, Missing, Noise, Precision, Preset, Reconstruction, Samples, StopRule};
+use matmix::{
+    Algorithm, Distance, FitOptions, Missing, Noise, Precision, Preset, Reconstruction, Samples, StopRule,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 

@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use matmix::data::{
-    DataSet, FillValue, Note, OpenOptions, files_of, parse_memory, parse_range, parse_resize, parse_scale, parse_shape,
+    DataSet, FillValue, Note, OpenOptions, files_of, parse_memory, parse_range, parse_resize, parse_scale,
+    parse_shape,
 };
 use matmix::error::sides;
 use matmix::{Error, Missing, Model, ModelFile, Samples};

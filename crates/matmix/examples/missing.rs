@@ -110,8 +110,12 @@ fn time(whole: &[f32]) -> Outcome {
     let mut first = 0.0;
     for (name, x) in &sets {
         let samples = Samples::from_slice(&[28, 28], x)?.with_missing(Missing::Nan);
-        let pass =
-            EmPass { model: model.clone(), update: Update::All, precision: Precision::Auto, stage: Stage::ALL };
+        let pass = EmPass {
+            model: model.clone(),
+            update: Update::All,
+            precision: Precision::Auto,
+            stage: Stage::ALL,
+        };
         let once = || {
             let began = Instant::now();
             (&samples as &dyn Engine).sums(&pass).map(|_| began.elapsed().as_secs_f64())

@@ -316,7 +316,8 @@ fn missing(fit: &PresetFit, samples: usize, shape: &[usize]) -> String {
         100.0 * of.cells as f64 / all
     );
     if of.empty > 0 {
-        line += &format!("; nothing was observed of {}, which say nothing", plural(of.empty as usize, "sample"));
+        line +=
+            &format!("; nothing was observed of {}, which say nothing", plural(of.empty as usize, "sample"));
     }
     if fit.never_observed > 0 {
         line += &format!("; {} observed in no sample at all", plural(fit.never_observed, "cell"));

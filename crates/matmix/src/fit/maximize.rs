@@ -83,7 +83,9 @@ fn with_degrees(updated: Vec<(Component, Option<Spread>)>, dof: Dof) -> Vec<Comp
         let found = match dof {
             Dof::Fixed(degrees) => Some(degrees),
             Dof::Shared => shared,
-            Dof::Estimated => spread.filter(|spread| !spread.held).and_then(|spread| degrees_of(spread.value)),
+            Dof::Estimated => {
+                spread.filter(|spread| !spread.held).and_then(|spread| degrees_of(spread.value))
+            }
         };
         let degrees = found.or(component.degrees_of_freedom());
         component.clone().with_degrees_of_freedom(degrees).unwrap_or(component)
@@ -443,10 +445,12 @@ mod tests {
         let tailed = [-8.20437206728, -6.54779447236, -5.67633462912, -5.17947275714, -3.0072399699];
         for (degrees, expected) in [(None, gaussian), (Some(5.0), tailed)] {
             let part = |k: usize| {
-                let loading =
-                    |d: usize, p: usize| Matrix::from_fn(p, 2, |i, j| 1.5 * number(7 * k + 3 * i + j + 11 * d));
+                let loading = |d: usize, p: usize| {
+                    Matrix::from_fn(p, 2, |i, j| 1.5 * number(7 * k + 3 * i + j + 11 * d))
+                };
                 let mean = (0..12).map(|i| number(i + 17 * k)).collect();
-                let part = Component::new(&[4, 3], mean, vec![loading(0, 4), loading(1, 3)], 0.1 + 0.1 * k as f64);
+                let part =
+                    Component::new(&[4, 3], mean, vec![loading(0, 4), loading(1, 3)], 0.1 + 0.1 * k as f64);
                 part.unwrap().with_degrees_of_freedom(degrees).unwrap()
             };
             let mut model = Mixture::new(&[4, 3], vec![0.25, 0.75], vec![part(0), part(1)]).unwrap();
@@ -454,7 +458,10 @@ mod tests {
                 let sums = pass(&model, &samples, Update::Mode(step % 2));
                 if let Some(at) = [0, 1, 2, 3, 10].iter().position(|&s| s == step) {
                     let (found, expected) = (sums.mean_log_likelihood(), expected[at]);
-                    assert!((found / expected - 1.0).abs() < 1e-8, "step {step}: {found} instead of {expected}");
+                    assert!(
+                        (found / expected - 1.0).abs() < 1e-8,
+                        "step {step}: {found} instead of {expected}"
+                    );
                 }
                 model = maximize(&model, &sums, &Constraints { noise_floor: 1e-3, ..FREE });
             }

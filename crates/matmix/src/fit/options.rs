@@ -311,8 +311,7 @@ impl FitOptions {
 
     /// Checks what NaN means.
     fn validate_missing(&self, samples: &dyn Engine) -> Result<()> {
-        let wrong =
-            |expected| Err(Error::Option { option: "missing", value: "`nan`".into(), expected });
+        let wrong = |expected| Err(Error::Option { option: "missing", value: "`nan`".into(), expected });
         if [self.missing, samples.missing()] == [Missing::Error; 2] {
             return Ok(());
         }

@@ -1,8 +1,8 @@
 //! The samples nearest to each of a few centres: what k-means sums up.
 
+use super::moments::{MissingCells, Moments};
 use super::wire::{Reader, Writer};
 use super::{Pass, Sums, add_unseen, check_point, same};
-use super::moments::{MissingCells, Moments};
 use crate::error::{Error, Result};
 
 /// For every sample the nearest centre, and the sums of each centre's samples.

@@ -211,8 +211,7 @@ impl Sums for MomentSums {
         if !unseen.is_empty() && unseen.len() != sum.len() {
             return Err(from.wrong("what is missing does not fit the samples"));
         }
-        let missing =
-            MissingCells { cells: from.number()?, samples: from.number()?, empty: from.number()? };
+        let missing = MissingCells { cells: from.number()?, samples: from.number()?, empty: from.number()? };
         Ok(Self { n_samples, weight, sum, squares, unseen, missing, range, digest })
     }
 }

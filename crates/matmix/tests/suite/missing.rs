@@ -137,8 +137,7 @@ fn contracted(model: &Mixture, k: usize, of: &Expected, d: usize) -> [Vec<f64>; 
         let at = index(j, rank);
         for i in 0..size {
             let cell = index(i, shape);
-            cross[cell[d] * rank[d] + at[d]] +=
-                of.cross[j * size + i] * others(&|e| u[e][(cell[e], at[e])]);
+            cross[cell[d] * rank[d] + at[d]] += of.cross[j * size + i] * others(&|e| u[e][(cell[e], at[e])]);
         }
         for l in 0..rho {
             let to = index(l, rank);

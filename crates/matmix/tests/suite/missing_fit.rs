@@ -16,7 +16,11 @@ fn broken(seed: u64, shape: &[usize], rank: &[usize], k: usize, n: usize, share:
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let model = random_mixture(&mut rng, shape, rank, k, None);
     let mut x = model.sample(n, seed).samples;
-    x.iter_mut().for_each(|x| if rng.random::<f64>() < share { *x = f64::NAN });
+    x.iter_mut().for_each(|x| {
+        if rng.random::<f64>() < share {
+            *x = f64::NAN
+        }
+    });
     x
 }
 
@@ -84,8 +88,10 @@ fn complete_samples_have_the_same_bits_whatever_nan_means() {
 fn any_number_of_threads_gives_the_same_bits() {
     let x = broken(6, &[6, 5], &[2, 2], 3, 1500, 0.2);
     let single: Vec<f32> = x.iter().map(|&x| x as f32).collect();
-    for samples in [Samples::from_slice(&[6, 5], &x).unwrap(), Samples::from_slice(&[6, 5], &single).unwrap()] {
-        let with = |threads| fit(&samples, &FitOptions { threads: Some(threads), ..options(3, &[2, 2]) }).unwrap();
+    for samples in [Samples::from_slice(&[6, 5], &x).unwrap(), Samples::from_slice(&[6, 5], &single).unwrap()]
+    {
+        let with =
+            |threads| fit(&samples, &FitOptions { threads: Some(threads), ..options(3, &[2, 2]) }).unwrap();
         let one = with(1);
         assert_eq!(one.model, with(2).model);
         assert_eq!(one.model, with(8).model);
@@ -122,7 +128,11 @@ fn a_planted_mixture_is_found() {
     let best = planted.score(&fresh).unwrap();
     let x = planted.sample(3000, 1).samples;
     let mut hidden = x.clone();
-    hidden.iter_mut().for_each(|x| if rng.random::<f64>() < 0.3 { *x = f64::NAN });
+    hidden.iter_mut().for_each(|x| {
+        if rng.random::<f64>() < 0.3 {
+            *x = f64::NAN
+        }
+    });
     let score = |x: &[f64]| {
         let options = FitOptions { n_init: 3, ..options(3, &[2, 2]) };
         fit(&Samples::from_slice(&[6, 5], x).unwrap(), &options).unwrap().model.score(&fresh).unwrap()

@@ -81,7 +81,8 @@ impl<S: Simd, T: Real> Contract<'_, S, T> {
                     None => self.loadings[(of + j0 + j) * stride + v],
                     Some(pairs) => {
                         let (a, b) = pairs[j0 + j];
-                        let (a, b) = (self.loadings[(of + a) * stride + v], self.loadings[(of + b) * stride + v]);
+                        let (a, b) =
+                            (self.loadings[(of + a) * stride + v], self.loadings[(of + b) * stride + v]);
                         T::mul_add(simd, a, b, zero)
                     }
                 };

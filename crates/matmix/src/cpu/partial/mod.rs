@@ -132,8 +132,11 @@ impl<T: Real> PartialModel<T> {
             let rows = model.shape()[d] * model.rank()[d];
             abreast(rows, 0.0, &|k, row| components[k].loadings()[d].as_slice()[row])
         });
-        let pairs: Vec<Vec<(usize, usize)>> =
-            model.rank().iter().map(|&r| (0..r).flat_map(|a| (0..=a).map(move |b| (a, b))).collect()).collect();
+        let pairs: Vec<Vec<(usize, usize)>> = model
+            .rank()
+            .iter()
+            .map(|&r| (0..r).flat_map(|a| (0..=a).map(move |b| (a, b))).collect())
+            .collect();
         Self {
             mean: abreast(model.sample_len(), 0.0, &|k, i| offsets[k][i]),
             loadings: loadings.collect(),
@@ -214,7 +217,15 @@ impl<T: Real> PartialModel<T> {
             match log_likelihood.is_finite() {
                 true => {
                     let state = &*sample;
-                    consumer.sample(&PartialFound { of: self, pattern, state, stored, n, best, log_likelihood });
+                    consumer.sample(&PartialFound {
+                        of: self,
+                        pattern,
+                        state,
+                        stored,
+                        n,
+                        best,
+                        log_likelihood,
+                    });
                 }
                 false => left_out.push(n),
             }
