@@ -85,9 +85,8 @@ def test_imputed_cells_are_near_what_was_hidden(noise):
     assert 0.88 < np.mean(np.abs(error) < 1.96 * std[HIDDEN]) < 0.99
     draws = model.impute(X[:20], draws=200, random_state=1)
     assert draws.shape == (200, 20, 6, 5)
-    np.testing.assert_array_equal(
-        draws[:, ~HIDDEN[:20]], np.broadcast_to(X[:20][~HIDDEN[:20]], (200, (~HIDDEN[:20]).sum()))
-    )
+    observed = np.broadcast_to(~HIDDEN[:20], draws.shape)
+    np.testing.assert_array_equal(draws[observed], np.broadcast_to(X[:20], draws.shape)[observed])
     away = np.abs(draws.mean(axis=0) - filled[:20])[HIDDEN[:20]]
     assert (away < 6 * std[:20][HIDDEN[:20]] / np.sqrt(200)).all()
     np.testing.assert_array_equal(model.impute(np.ma.array(WHOLE, mask=HIDDEN)), filled)

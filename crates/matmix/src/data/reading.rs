@@ -129,7 +129,8 @@ impl Samples<'_> {
         let size = self.sample_len();
         for i in 0..chunk.len() {
             let value = chunk.get(i) * self.scale;
-            if !value.is_finite() && !(value.is_nan() && self.missing == Missing::Nan) {
+            let is_missing = value.is_nan() && self.missing == Missing::Nan;
+            if !(value.is_finite() || is_missing) {
                 let mut rest = i % size;
                 let mut position = vec![0; self.order()];
                 for (at, &side) in position.iter_mut().zip(&self.shape).rev() {

@@ -141,9 +141,9 @@ impl Searched {
     /// What the exchanges gained, in mean log-likelihood per sample.
     pub fn gain(&self) -> f64 {
         let last = |exchanges: bool| {
-            let kept =
+            let mut kept =
                 self.steps.iter().filter(|s| s.kept && (exchanges || !Self::EXCHANGES.contains(&s.kind)));
-            kept.last().map_or(0.0, |s| s.log_likelihood)
+            kept.next_back().map_or(0.0, |s| s.log_likelihood)
         };
         last(true) - last(false)
     }

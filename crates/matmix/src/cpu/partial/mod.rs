@@ -305,7 +305,7 @@ impl<T: Real> PartialModel<T> {
             sample.log_densities[k] = log_density;
             sample.gamma[k] = joint;
             // NaN is kept, so that it is noticed.
-            if !(joint <= largest) {
+            if joint > largest || joint.is_nan() {
                 (best, largest) = (k, joint);
             }
         }
