@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn directions_are_those_of_the_textbook() {
         let (n, dim) = (70, 6);
-        let classes: Vec<usize> = (0..n).map(|i| i * i % 5 % 3).collect();
+        let classes: Vec<usize> = (0..n).map(|i| i * i % 7 % 3).collect();
         let features: Vec<f32> = (0..n * dim)
             .map(|i| (i as f32 * 0.618_034).fract() + if i % dim == classes[i / dim] { 0.7 } else { 0.0 })
             .collect();
