@@ -29,6 +29,9 @@ pub(crate) struct MixtureModel {
 
 type Array<'py> = Bound<'py, PyArrayDyn<f64>>;
 
+/// One number per cell or sample, for Python.
+type Vector<'py> = Bound<'py, PyArray1<f64>>;
+
 /// Where a fit begins: the name of a start, or a model.
 #[derive(FromPyObject)]
 pub(crate) enum Beginning<'py> {
@@ -281,7 +284,7 @@ impl MixtureModel {
         shape: Vec<usize>,
         preset: Option<&str>,
         scale: f64,
-    ) -> PyResult<(Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>)> {
+    ) -> PyResult<(Vector<'py>, Vector<'py>)> {
         let samples = x.samples(&shape, preset, None, scale)?;
         let found = detached(py, || self.model.impute(&samples))?;
         Ok((PyArray1::from_vec(py, found.values), PyArray1::from_vec(py, found.deviations)))
