@@ -39,11 +39,11 @@ mod mat;
 mod meter;
 mod missing;
 mod model_file;
-#[cfg_attr(not(feature = "formats"), allow(dead_code))]
 #[cfg(feature = "ndarray")]
 mod nd;
 #[cfg(feature = "formats")]
 mod notes;
+#[cfg_attr(not(feature = "formats"), allow(dead_code))]
 pub mod npy;
 #[cfg(feature = "formats")]
 mod npz;
