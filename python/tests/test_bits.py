@@ -30,6 +30,9 @@ def test_rust(ours, tmp_path):
         "--release",
         "-p",
         "matmix",
+        # As the package was built, so that the library need not be compiled once more.
+        "--features",
+        "cuda",
         "--example",
         "fit_digits",
         "--",
