@@ -251,6 +251,17 @@ pub(crate) fn make_folder(path: &Path) -> anyhow::Result<()> {
     })
 }
 
+/// Whether a picture can be written under this name; `example` has one that will do.
+pub(crate) fn check_png(path: &Path, example: &str) -> anyhow::Result<()> {
+    match ends_with(path, "png") {
+        true => Ok(()),
+        false => {
+            let message = format!("{}: pictures are written as PNG", path.display());
+            Err(hinted(message, format!("give a name that ends in .png: {example}")))
+        }
+    }
+}
+
 /// Whether a path ends so, whatever the case.
 pub(crate) fn ends_with(path: &Path, ending: &str) -> bool {
     path.extension().is_some_and(|e| e.eq_ignore_ascii_case(ending))

@@ -7,7 +7,6 @@ use matmix::{Model, ModelFile};
 
 use crate::commands::reconstruct::range;
 use crate::data_args::{DataOptions, check_whole, is_model, load_model, shape_of, view};
-use crate::error::hinted;
 use crate::kind::Kind;
 use crate::numbers::whole;
 use crate::output::{self, Overwrite, Target};
@@ -47,9 +46,8 @@ impl Montage {
     pub(crate) fn run(self, quiet: bool) -> anyhow::Result<()> {
         let inputs = self.options.inputs(&self.what);
         let target = Target::new(&self.output, Kind::Picture, &inputs, &self.overwrite)?;
-        if !target.is_stdout() && !output::ends_with(&self.output, "png") {
-            let message = format!("{}: pictures are written as PNG", self.output.display());
-            return Err(hinted(message, "give a name that ends in .png: -o grid.png"));
+        if !target.is_stdout() {
+            output::check_png(&self.output, "-o grid.png")?;
         }
         let grid = Grid { columns: self.columns, enlarge: self.enlarge, ..Grid::default() };
         let image = if is_model(Path::new(&self.what)) {

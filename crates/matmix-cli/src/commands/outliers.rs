@@ -5,12 +5,11 @@ use std::path::PathBuf;
 use matmix::picture::Grid;
 use serde_json::json;
 
+use super::score::{Scores, scored};
 use crate::data_args::{DataOptions, Seen};
 use crate::device_args::DeviceArgs;
-use crate::error::hinted;
 use crate::kind::Kind;
 use crate::output::{self, Overwrite, Target};
-use crate::progress::working;
 use crate::table::{field, plural};
 
 /// Tiles of the picture, at most.
@@ -67,24 +66,15 @@ impl Outliers {
         let kind = if self.json { Kind::Json } else { Kind::Table };
         let target = Target::or_stdout(self.output.as_deref(), kind, &inputs, &self.overwrite)?;
         let picture = match &self.picture {
-            Some(path) if !output::ends_with(path, "png") => {
-                let message = format!("{}: pictures are written as PNG", path.display());
-                return Err(hinted(message, "give a name that ends in .png: --picture outliers.png"));
+            Some(path) => {
+                output::check_png(path, "--picture outliers.png")?;
+                Some(Target::new(path, Kind::Picture, &inputs, &self.overwrite)?)
             }
-            Some(path) => Some(Target::new(path, Kind::Picture, &inputs, &self.overwrite)?),
             None => None,
         };
         let seen = Seen::new(&self.model, &self.data, &self.options)?;
-        let mixture = seen.mixture("likelihood")?;
-        let n = seen.data.samples.len();
-        let spinner = working(quiet, format!("scoring {}", plural(n, "sample")), &seen.data.samples);
-        let backend = self.device.backend(&seen.view, mixture.n_components())?;
-        let parts = mixture.score_samples(&*backend.over(&seen.view)?)?;
-        drop(spinner);
-        // The rows of a sample are independent in a model of rows: their log-likelihoods add up.
-        let scores: Vec<f64> = parts.chunks_exact(seen.parts).map(|p| p.iter().sum()).collect();
-        let mut order: Vec<usize> = (0..n).collect();
-        order.sort_by(|&a, &b| scores[a].total_cmp(&scores[b]).then(a.cmp(&b)));
+        let Scores { values: scores, order } = Scores::of(&seen, &self.device, quiet)?;
+        let n = scores.len();
         let count = match self.threshold {
             Some(threshold) => order.partition_point(|&i| scores[i] < threshold),
             // Rounding must not decide about shares such as 0.1.
@@ -118,16 +108,7 @@ impl Outliers {
     }
 
     fn object(&self, seen: &Seen, scores: &[f64], found: &[usize], threshold: f64) -> anyhow::Result<String> {
-        let one = |&i: &usize| {
-            let mut one = json!({ "sample": i, "log_likelihood": scores[i] });
-            if let Some(name) = seen.name(i) {
-                one["name"] = name.into();
-            }
-            if let Some(labels) = &seen.data.labels {
-                one["label"] = labels.name(i).into();
-            }
-            one
-        };
+        let one = |&i: &usize| scored(seen, scores, i);
         output::json_text(&json!({
             "n_samples": scores.len(), "n_outliers": found.len(), "threshold": threshold,
             "outliers": found.iter().map(one).collect::<Vec<_>>(),

@@ -56,20 +56,12 @@ impl Score {
             return Err(hinted(message, "one of them can be on stdout: -o S.npy --json"));
         }
         let seen = Seen::new(&self.model, &self.data, &self.options)?;
-        let mixture = seen.mixture("likelihood")?;
-        let n = seen.data.samples.len();
-        let spinner = working(quiet, format!("scoring {}", plural(n, "sample")), &seen.data.samples);
-        let backend = self.device.backend(&seen.view, mixture.n_components())?;
-        let parts = mixture.score_samples(&*backend.over(&seen.view)?)?;
-        drop(spinner);
-        // The rows of a sample are independent in a model of rows: their log-likelihoods add up.
-        let scores: Vec<f64> = parts.chunks_exact(seen.parts).map(|p| p.iter().sum()).collect();
+        let Scores { values: scores, order } = Scores::of(&seen, &self.device, quiet)?;
+        let n = scores.len();
         if let Some(target) = &target {
             target.write_array(&[n], &scores)?;
             target.say_wrote(quiet, "", "");
         }
-        let mut order: Vec<usize> = (0..n).collect();
-        order.sort_by(|&a, &b| scores[a].total_cmp(&scores[b]).then(a.cmp(&b)));
         let worst = self.worst.map(|worst| &order[..worst.min(n)]);
         let mean = scores.iter().sum::<f64>() / n as f64;
         if self.json {
@@ -82,6 +74,39 @@ impl Score {
         }
         output::result(&text)
     }
+}
+
+/// The log-likelihood of every sample, and the samples by it, least likely first.
+pub(crate) struct Scores {
+    pub(crate) values: Vec<f64>,
+    pub(crate) order: Vec<usize>,
+}
+
+impl Scores {
+    pub(crate) fn of(seen: &Seen, device: &DeviceArgs, quiet: bool) -> anyhow::Result<Self> {
+        let mixture = seen.mixture("likelihood")?;
+        let n = seen.data.samples.len();
+        let _working = working(quiet, format!("scoring {}", plural(n, "sample")), &seen.data.samples);
+        let backend = device.backend(&seen.view, mixture.n_components())?;
+        let parts = mixture.score_samples(&*backend.over(&seen.view)?)?;
+        // The rows of a sample are independent in a model of rows: their log-likelihoods add up.
+        let values: Vec<f64> = parts.chunks_exact(seen.parts).map(|p| p.iter().sum()).collect();
+        let mut order: Vec<usize> = (0..n).collect();
+        order.sort_by(|&a, &b| values[a].total_cmp(&values[b]).then(a.cmp(&b)));
+        Ok(Self { values, order })
+    }
+}
+
+/// One sample with its score, for JSON.
+pub(crate) fn scored(seen: &Seen, scores: &[f64], i: usize) -> Value {
+    let mut one = json!({ "sample": i, "log_likelihood": scores[i] });
+    if let Some(labels) = &seen.data.labels {
+        one["label"] = labels.name(i).into();
+    }
+    if let Some(name) = seen.name(i) {
+        one["name"] = name.into();
+    }
+    one
 }
 
 fn words(seen: &Seen, scores: &[f64], mean: f64, worst: Option<&[usize]>) -> String {
@@ -118,16 +143,7 @@ fn object(seen: &Seen, scores: &[f64], mean: f64, worst: Option<&[usize]>) -> Va
         all["names"] = names.iter().map(String::as_str).collect();
     }
     if let Some(worst) = worst {
-        let one = |&i: &usize| {
-            let mut one = json!({ "sample": i, "log_likelihood": scores[i] });
-            if let Some(labels) = &seen.data.labels {
-                one["label"] = labels.name(i).into();
-            }
-            if let Some(name) = seen.name(i) {
-                one["name"] = name.into();
-            }
-            one
-        };
+        let one = |&i: &usize| scored(seen, scores, i);
         all["worst"] = worst.iter().map(one).collect();
     }
     all
