@@ -25,7 +25,28 @@ choices! {
     }
 }
 
+/// What is known about a GPU.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gpu {
+    /// Its number, from 0.
+    pub number: usize,
+    /// What its maker calls it.
+    pub name: String,
+    /// Its compute capability, major and minor.
+    pub capability: (i32, i32),
+    /// All its memory and what of it is free, in bytes.
+    pub memory: (usize, usize),
+}
+
 impl Device {
+    /// The GPUs of this machine.
+    ///
+    /// # Errors
+    /// If none can be looked for: what is missing.
+    pub fn gpus() -> Result<Vec<Gpu>> {
+        gpus()
+    }
+
     /// What computes passes over these samples, for a model with so many components.
     ///
     /// ```
@@ -54,7 +75,22 @@ fn gpu() -> Result<Box<dyn Backend>> {
     Ok(Box::new(crate::cuda::Cuda::new(0)?))
 }
 
+#[cfg(feature = "cuda")]
+fn gpus() -> Result<Vec<Gpu>> {
+    crate::cuda::Cuda::devices()
+}
+
 #[cfg(not(feature = "cuda"))]
 fn gpu() -> Result<Box<dyn Backend>> {
-    Err(Error::Device { problem: "no GPU can be used: this was built without the feature `cuda`".into() })
+    Err(not_built())
+}
+
+#[cfg(not(feature = "cuda"))]
+fn gpus() -> Result<Vec<Gpu>> {
+    Err(not_built())
+}
+
+#[cfg(not(feature = "cuda"))]
+fn not_built() -> Error {
+    Error::Device { problem: "no GPU can be used: this was built without the feature `cuda`".into() }
 }

@@ -46,7 +46,7 @@ mod walk;
 pub use cpu::Cpu;
 pub use data::{Input, Meter, Missing, ModelFile, Samples};
 pub use denoise::{PatchDenoiser, PatchDenoiserOptions, estimate_noise};
-pub use device::Device;
+pub use device::{Device, Gpu};
 pub use error::{Error, Result};
 pub use fit::{
     Algorithm, Candidate, Checkpoint, Criterion, Dof, Fit, FitOptions, LowRankFit, LowRankOptions, OnlineFit,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use matmix::data::DataSet;
 use matmix::error::{factor, sides};
-use matmix::{Backend as _, Cpu, Input, Model, ModelFile};
+use matmix::{Backend as _, Cpu, Device, Input, Model, ModelFile};
 use serde_json::{Value, json};
 
 use crate::data_args::{DataOptions, is_model};
@@ -55,37 +55,28 @@ impl Info {
 /// What there is to compute on.
 fn devices(json: bool) -> anyhow::Result<()> {
     let processor = Cpu::best().name();
-    #[cfg(feature = "cuda")]
-    let (gpus, missing) = match matmix::cuda::Cuda::devices() {
+    let (gpus, missing) = match Device::gpus() {
         Ok(found) => (found, None),
         Err(error) => (Vec::new(), Some(error.to_string())),
     };
-    #[cfg(not(feature = "cuda"))]
-    let (gpus, missing) = (Vec::<()>::new(), Some("this was built without the feature `cuda`".to_owned()));
-    #[cfg(feature = "cuda")]
-    let listed: Vec<(String, Value)> = gpus
-        .iter()
-        .map(|gpu| {
-            let (major, minor) = gpu.capability;
-            let (total, free) = gpu.memory;
-            let gib = |bytes: usize| bytes as f64 / f64::from(1 << 30);
-            let words = format!(
-                "  cuda:{}   {}, compute capability {major}.{minor}, {:.1} GiB of {:.1} free\n",
-                gpu.number,
-                gpu.name,
-                gib(free),
-                gib(total)
-            );
-            let value = json!({
-                "number": gpu.number, "name": gpu.name, "capability": format!("{major}.{minor}"),
-                "memory": total, "free": free,
-            });
-            (words, value)
-        })
-        .collect();
-    #[cfg(not(feature = "cuda"))]
-    let listed: Vec<(String, Value)> = gpus.iter().map(|()| (String::new(), Value::Null)).collect();
-    let (words, values): (Vec<String>, Vec<Value>) = listed.into_iter().unzip();
+    let listed = gpus.iter().map(|gpu| {
+        let (major, minor) = gpu.capability;
+        let (total, free) = gpu.memory;
+        let gib = |bytes: usize| bytes as f64 / f64::from(1 << 30);
+        let words = format!(
+            "  cuda:{}   {}, compute capability {major}.{minor}, {:.1} GiB of {:.1} free\n",
+            gpu.number,
+            gpu.name,
+            gib(free),
+            gib(total)
+        );
+        let value = json!({
+            "number": gpu.number, "name": gpu.name, "capability": format!("{major}.{minor}"),
+            "memory": total, "free": free,
+        });
+        (words, value)
+    });
+    let (words, values): (Vec<String>, Vec<Value>) = listed.unzip();
     if json {
         return output::json(&json!({ "cpu": processor, "cuda": values, "missing": missing }));
     }

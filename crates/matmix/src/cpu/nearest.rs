@@ -61,6 +61,14 @@ trait Taking: Sync {
 
 struct AsAnswers;
 
+impl AsAnswers {
+    fn put(stored: Stored<'_>, n: usize, distances: &[f64], sum: &mut Answers) {
+        let place = stored.place + n;
+        sum.make_room(place + 1);
+        sum.row(place).copy_from_slice(distances);
+    }
+}
+
 impl Taking for AsAnswers {
     type Sum = Answers;
 
@@ -78,9 +86,7 @@ impl Taking for AsAnswers {
         _: &mut [f64],
         sum: &mut Answers,
     ) {
-        let place = stored.place + n;
-        sum.make_room(place + 1);
-        sum.row(place).copy_from_slice(distances);
+        Self::put(stored, n, distances, sum);
     }
 
     fn take_partial(
@@ -92,9 +98,7 @@ impl Taking for AsAnswers {
         _: &[f64],
         sum: &mut Answers,
     ) {
-        let place = stored.place + n;
-        sum.make_room(place + 1);
-        sum.row(place).copy_from_slice(distances);
+        Self::put(stored, n, distances, sum);
     }
 
     fn merge(&self, sum: &mut Answers, following: &Answers) {

@@ -29,6 +29,7 @@ use cudarc::driver::CudaContext;
 
 use crate::cpu::Cpu;
 use crate::data::{Element, Missing, Samples};
+use crate::device::Gpu;
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::pass::{
@@ -60,19 +61,6 @@ pub struct Cuda {
     memory_limit: usize,
 }
 
-/// What is known about a GPU.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
-    /// Its number, from 0.
-    pub number: usize,
-    /// What its maker calls it.
-    pub name: String,
-    /// Its compute capability, major and minor.
-    pub capability: (i32, i32),
-    /// All its memory and what of it is free, in bytes.
-    pub memory: (usize, usize),
-}
-
 impl Cuda {
     /// GPU `number`, from 0.
     ///
@@ -92,14 +80,14 @@ impl Cuda {
     ///
     /// # Errors
     /// If none can be looked for: which library is missing.
-    pub fn devices() -> Result<Vec<Found>> {
+    pub fn devices() -> Result<Vec<Gpu>> {
         device::check_libraries()?;
         let count = CudaContext::device_count().map_err(failed("counting devices"))?;
         let found = |number: usize| {
             let context = CudaContext::new(number)?;
             let (free, total) = context.mem_get_info()?;
             let capability = context.compute_capability()?;
-            Ok(Found { number, name: context.name()?, capability, memory: (total, free) })
+            Ok(Gpu { number, name: context.name()?, capability, memory: (total, free) })
         };
         (0..count as usize).map(|n| found(n).map_err(failed(format!("asking GPU {n}")))).collect()
     }
