@@ -144,9 +144,11 @@ class MixtureModel:
         title: str,
         data: str,
         labels: list[str] | None,
-        axes: list[tuple[str, str]],
-        value: tuple[str, str],
+        axes: list[str],
+        value: str,
         colours: str,
+        recognize: str | None,
+        held_out: tuple[NDArray[Any], Sequence[int], float] | None,
         seed: int | None,
         history: str,
     ) -> None: ...

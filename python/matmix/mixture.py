@@ -470,6 +470,8 @@ class Mixture(DensityMixin, MixtureFitting):
         axes: Sequence[str | tuple[str, str]] = (),
         value: str | tuple[str, str] = "",
         colours: str = "auto",
+        recognize: str | None = None,
+        held_out: ArrayLike | None = None,
     ) -> None:
         """Writes one HTML file that shows the model and what it makes of samples; it opens in any browser, offline.
 
@@ -484,11 +486,16 @@ class Mixture(DensityMixin, MixtureFitting):
         title, data : str
             The heading, and the name of the data.
         axes : sequence of str or (name, unit)
-            What the modes are, one for each: ``["channel", ("time", "s")]``.
+            What the modes are, one for each, and the coordinates of their ends where they have some:
+            ``["channel", "time (s)=0:2.5"]``.
         value : str or (name, unit)
             What the values are.
         colours : {"auto", "grey", "sequential", "diverging"}
             How values become colours.
+        recognize : {"paper", "weighted", "fisher"}, optional
+            Adds a recognition experiment by this distance: every other sample of each label of `y` is known.
+        held_out : array of samples, optional
+            Samples that the model was not fitted to: the summary tells how well it does on them.
 
         Examples
         --------
@@ -504,7 +511,16 @@ class Mixture(DensityMixin, MixtureFitting):
         samples = self._check(X)
         if colours not in ("auto", "grey", "sequential", "diverging"):
             raise ValueError(f"option `colours` is {colours!r}; it must be 'auto', 'grey', 'sequential' or 'diverging'")
+        if recognize not in (None, "paper", "weighted", "fisher"):
+            raise ValueError(f"option `recognize` is {recognize!r}; it must be 'paper', 'weighted' or 'fisher'")
+        if recognize is not None and y is None:
+            raise ValueError("option `recognize` needs labels: give them as y")
         labels = None if y is None else [str(label) for label in np.asarray(y).ravel()]
+        others = None
+        if held_out is not None:
+            in_memory(held_out, "a report")
+            checked = self._check(held_out)
+            others = (checked.array, checked.shape, checked.scale)
         self.model_.report(
             samples.array,
             samples.shape,
@@ -517,6 +533,8 @@ class Mixture(DensityMixin, MixtureFitting):
             axes=[_named(axis) for axis in axes],
             value=_named(value),
             colours=colours,
+            recognize=recognize,
+            held_out=others,
             seed=self.random_state if isinstance(self.random_state, int) and self.random_state >= 0 else None,
             history=self.history_.to_json(),
         )
@@ -568,6 +586,6 @@ class Mixture(DensityMixin, MixtureFitting):
         return self.means_
 
 
-def _named(axis: str | tuple[str, str]) -> tuple[str, str]:
-    """A name and a unit, which may be empty."""
-    return (axis, "") if isinstance(axis, str) else (axis[0], axis[1])
+def _named(axis: str | tuple[str, str]) -> str:
+    """A name with its unit, if it has one, in brackets."""
+    return axis if isinstance(axis, str) else f"{axis[0]} ({axis[1]})" if axis[1] else axis[0]

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from ._base import History
@@ -28,6 +29,9 @@ COLOURS = (
     "#8a5a3b",
     "#99a637",
 )
+
+# Past ten groups the marker tells them apart as well.
+MARKERS = ("o", "s", "^", "D", "P", "X")
 
 
 def means(model: Any, *, columns: int | None = None, cmap: str = "gray", fig: Any = None) -> np.ndarray:
@@ -100,12 +104,14 @@ def reconstructions(model: Any, X: Any, *, count: int = 8, cmap: str = "gray", f
     return axes
 
 
-def convergence(model: Any, *, ax: Any = None) -> Any:
+def convergence(model: Any, *, start: int = 0, ax: Any = None) -> Any:
     """Log-likelihood (and reconstruction error, on the right) over the iterations.
 
     Parameters
     ----------
     model : Mixture, LowRank or History
+    start : int, default=0
+        The first iteration to show. The first step is often so large that the others look flat beside it.
     ax : matplotlib Axes, optional
 
     Returns
@@ -126,23 +132,19 @@ def convergence(model: Any, *, ax: Any = None) -> Any:
         ("mean log-likelihood", history.log_likelihood, COLOURS[0], "-"),
         ("reconstruction error", history.reconstruction_error, COLOURS[1], "--"),
     ]
+    start = check_integer("start", start, 0)
     current = ax
     drawn = 0
     for name, values, colour, style in series:
-        if not values:
+        if len(values) <= start:
             continue
         if drawn:
             current = ax.twinx()
             current.spines["top"].set_visible(False)
-        current.plot(range(len(values)), values, style, color=colour, linewidth=1.8)
+        current.plot(range(start, len(values)), values[start:], style, color=colour, linewidth=1.8)
         current.set_ylabel(name, color=colour)
         current.tick_params(axis="y", colors=colour)
         current.ticklabel_format(axis="y", useOffset=False)
-        # The first step is so large that it would flatten the rest.
-        if len(values) > 8:
-            settled = np.asarray(values[2:])
-            margin = 0.08 * (settled.max() - settled.min()) or 1.0
-            current.set_ylim(settled.min() - margin, settled.max() + margin)
         drawn += 1
     ax.set_xlabel("iteration")
     ax.spines["top"].set_visible(False)
@@ -152,12 +154,14 @@ def convergence(model: Any, *, ax: Any = None) -> Any:
 
 
 def loadings(model: Any, *, component: int = 0, count: Sequence[int] | None = None, fig: Any = None) -> np.ndarray:
-    """The outer products l_i r_jᵀ of row and column loadings: what entry (i, j) of the core adds to the picture.
+    """What the entries of the core add to a sample.
+
+    For matrices the outer products l_i r_jᵀ of row and column loadings, one picture per entry (i, j) of the core; for
+    samples of any other order the loadings of each mode as curves (see `modes`).
 
     Parameters
     ----------
     model : Mixture or LowRank
-        Fitted to matrices, or to vectors with a `sample_shape` of two sides.
     component : int, default=0
     count : (int, int), optional
         How many row and column loadings to show; at most 6 × 6 by default.
@@ -165,14 +169,9 @@ def loadings(model: Any, *, component: int = 0, count: Sequence[int] | None = No
 
     Returns
     -------
-    ndarray of Axes of shape (rows, columns)
+    ndarray of Axes of shape (rows, columns), or (modes,)
     """
-    check_is_fitted(model)
-    shape = tuple(model.sample_shape_)
-    k = check_integer("component", component, 0)
-    if hasattr(model, "weights_") and k >= len(model.weights_):
-        raise ValueError(f"option `component` is {k}; it must be less than {len(model.weights_)}")
-    factors = [u[k] if u.ndim == 3 else u for u in model.loadings_]
+    shape, factors = _factors(model, component)
     if len(factors) == 2:
         r, c = count or (min(6, factors[0].shape[1]), min(6, factors[1].shape[1]))
         r, c = min(r, factors[0].shape[1]), min(c, factors[1].shape[1])
@@ -182,7 +181,7 @@ def loadings(model: Any, *, component: int = 0, count: Sequence[int] | None = No
         r, c = 1, n
         products = factors[0][:, :n].T.reshape(1, n, *shape)
     else:
-        raise ValueError(f"loadings are drawn for matrices; these samples have shape {shape}")
+        return modes(model, component=component, fig=fig)
     axes = _grid(r * c, c, fig, shape).reshape(r, c)
     for i in range(r):
         for j in range(c):
@@ -195,6 +194,77 @@ def loadings(model: Any, *, component: int = 0, count: Sequence[int] | None = No
         for i in range(r):
             axes[i, 0].set_ylabel(f"$l_{{{i + 1}}}$", fontsize=9, rotation=0, labelpad=9, va="center")
     return axes
+
+
+def modes(
+    model: Any,
+    *,
+    component: int = 0,
+    count: int = 4,
+    coordinates: Sequence[ArrayLike | None] | None = None,
+    names: Sequence[str] | None = None,
+    fig: Any = None,
+) -> np.ndarray:
+    """The loadings of each mode on their own, as curves: the pattern over channels, the course in time.
+
+    Parameters
+    ----------
+    model : Mixture or LowRank
+    component : int, default=0
+    count : int, default=4
+        How many loadings of each mode to show, the strongest first.
+    coordinates : sequence of array or None, optional
+        For each mode where its entries lie: instants, frequencies.
+    names : sequence of str, optional
+        What the modes are: ``["channel", "time (s)"]``.
+    fig : matplotlib Figure, optional
+
+    Returns
+    -------
+    ndarray of Axes of shape (modes,)
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> import matmix
+    >>> X, _ = matmix.datasets.load_digits28(return_X_y=True)
+    >>> matmix.plot.modes(matmix.Mixture(2, random_state=0).fit(X), names=["row", "column"]).shape
+    (2,)
+    """
+    import matplotlib.pyplot as plt
+
+    _, factors = _factors(model, component)
+    count = check_integer("count", count, 1)
+    for option, given in (("coordinates", coordinates), ("names", names)):
+        if given is not None and len(given) != len(factors):
+            raise ValueError(f"option `{option}` has {len(given)} entries; the model has {len(factors)} modes")
+    if fig is None:
+        fig = plt.figure(figsize=(6.2, 1.9 * len(factors) + 0.3), layout="constrained")
+    axes = np.asarray(fig.subplots(len(factors), 1, squeeze=False)).ravel()
+    for mode, (ax, loading) in enumerate(zip(axes, factors, strict=True)):
+        given = None if coordinates is None else coordinates[mode]
+        places = np.arange(len(loading)) if given is None else np.asarray(given)
+        if places.shape != (len(loading),):
+            raise ValueError(f"the coordinates of mode {mode} have shape {places.shape}, not ({len(loading)},)")
+        strongest = np.argsort(-(loading**2).sum(axis=0), kind="stable")[:count]
+        for place, j in enumerate(strongest):
+            ax.plot(places, loading[:, j], color=COLOURS[place % len(COLOURS)], linewidth=1.6, label=str(place + 1))
+        ax.axhline(0.0, color="#999999", linewidth=0.8, zorder=0)
+        ax.set_xlabel(f"mode {mode}" if names is None else names[mode])
+        for side in ("top", "right"):
+            ax.spines[side].set_visible(False)
+        ax.margins(x=0.01)
+    axes[0].legend(title="loading", loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, borderaxespad=0.0)
+    return axes
+
+
+def _factors(model: Any, component: int) -> tuple[tuple[int, ...], list[np.ndarray]]:
+    """The shape of a sample and the loadings of one component, mode by mode."""
+    check_is_fitted(model)
+    k = check_integer("component", component, 0)
+    if hasattr(model, "weights_") and k >= len(model.weights_):
+        raise ValueError(f"option `component` is {k}; it must be less than {len(model.weights_)}")
+    return tuple(model.sample_shape_), [u[k] if u.ndim == 3 else u for u in model.loadings_]
 
 
 def latent_walk(
@@ -294,13 +364,22 @@ def embedding(model: Any, X: Any, y: Any = None, *, ax: Any = None, size: float 
     else:
         y = np.asarray(y)
         classes = np.unique(y)
-        if len(classes) <= len(COLOURS):
+        title = "component" if of_components else "class"
+        if len(classes) <= len(COLOURS) * len(MARKERS):
             for i, name in enumerate(classes):
                 at = y == name
-                ax.scatter(*points[at].T, s=size, color=COLOURS[i], alpha=0.75, linewidths=0, label=str(name))
-            title = "component" if of_components else "class"
+                ax.scatter(
+                    *points[at].T,
+                    s=size,
+                    color=COLOURS[i % len(COLOURS)],
+                    marker=MARKERS[i // len(COLOURS)],
+                    alpha=0.75,
+                    linewidths=0,
+                    label=str(name),
+                )
             ax.legend(
                 title=title,
+                ncols=math.ceil(len(classes) / 20),
                 loc="upper left",
                 bbox_to_anchor=(1.01, 1.0),
                 frameon=False,
@@ -310,7 +389,11 @@ def embedding(model: Any, X: Any, y: Any = None, *, ax: Any = None, size: float 
             )
         else:
             _, colour = np.unique(y, return_inverse=True)
-            ax.scatter(*points.T, c=colour, s=size, cmap="viridis", alpha=0.75, linewidths=0)
+            drawn = ax.scatter(*points.T, c=colour, s=size, cmap="viridis", alpha=0.75, linewidths=0)
+            # Too many to be told apart: their order is all that can be shown.
+            bar = ax.figure.colorbar(drawn, ax=ax, label=f"{title}, in order")
+            ends = [0, len(classes) - 1]
+            bar.set_ticks(ends, labels=[str(classes[i]) for i in ends])
     ax.set_xticks([])
     ax.set_yticks([])
     ax.set_xlabel("first direction of the cores")

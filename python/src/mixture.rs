@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use matmix::data::Labels;
-use matmix::report::content::{Axis, Colours};
-use matmix::report::{ReportOptions, write_report};
+use matmix::report::content::{Axis, Colours, HeldOut};
+use matmix::report::{ReportOptions, recognise, write_report};
 use matmix::{
     Device, FitOptions, Meter, Missing, Mixture, Model, ModelFile, OnlineFit, Preset, SelectOptions, Start,
 };
@@ -326,7 +326,7 @@ impl MixtureModel {
     }
 
     /// Writes the HTML report.
-    #[pyo3(signature = (x, shape, preset=None, *, scale, path, title, data, labels, axes, value, colours, seed, history))]
+    #[pyo3(signature = (x, shape, preset=None, *, scale, path, title, data, labels, axes, value, colours, recognize, held_out, seed, history))]
     fn report(
         &self,
         py: Python<'_>,
@@ -338,21 +338,42 @@ impl MixtureModel {
         title: String,
         data: String,
         labels: Option<Vec<String>>,
-        axes: Vec<(String, String)>,
-        value: (String, String),
+        axes: Vec<String>,
+        value: &str,
         colours: &str,
+        recognize: Option<&str>,
+        held_out: Option<(Elements<'_>, Vec<usize>, f64)>,
         seed: Option<u64>,
         history: &str,
     ) -> PyResult<()> {
         let samples = x.samples(&shape, preset, None, scale)?;
-        let axis = |(name, unit): (String, String)| Axis { name, unit, ..Axis::default() };
+        let held_out = match held_out {
+            Some((x, shape, scale)) => {
+                let samples = x.samples(&shape, preset, None, scale)?;
+                Some(detached(py, || HeldOut::new(&self.model, &samples))?)
+            }
+            None => None,
+        };
+        let sides = samples.shape().iter().copied().chain(std::iter::repeat(1));
+        let axis = |(text, side): (&String, usize)| Axis::parse(text, side).map_err(to_python);
+        let axes = axes.iter().zip(sides).map(axis).collect::<PyResult<_>>()?;
+        let labels = labels.map(Labels::new);
+        let recognition = match (recognize, &labels) {
+            (Some(distance), Some(labels)) => {
+                let distance = distance.parse().map_err(to_python)?;
+                Some(detached(py, || recognise(&self.model.clone().into(), &samples, labels, distance))?)
+            }
+            _ => None,
+        };
         let options = ReportOptions {
             title,
             data,
             model: preset.unwrap_or_default().into(),
-            labels: labels.map(Labels::new),
-            axes: axes.into_iter().map(axis).collect(),
-            value: axis(value),
+            labels,
+            axes,
+            value: Axis::parse(value, 1).map_err(to_python)?,
+            recognition,
+            held_out,
             colours: match colours {
                 "grey" => Colours::Grey,
                 "sequential" => Colours::Sequential,

@@ -39,6 +39,39 @@ def test_pictures(digits, fitted):
     assert plot.means(fitted, fig=plt.figure())[0].figure is not fig
 
 
+def test_convergence_begins_at_the_beginning(fitted):
+    values = fitted.history_.log_likelihood
+    low, high = plot.convergence(fitted).get_ylim()
+    assert low <= min(values) and high >= max(values)
+    line = plot.convergence(fitted, start=2).lines[0]
+    assert list(line.get_xdata()) == list(range(2, len(values))) and list(line.get_ydata()) == values[2:]
+
+
+def test_modes_are_curves_over_their_coordinates():
+    X = np.random.default_rng(0).normal(size=(60, 4, 5, 6))
+    model = matmix.Mixture(1, rank=[1, 2, 3], random_state=0, max_iter=5, tol=0).fit(X)
+    axes = plot.loadings(model)
+    assert [len(ax.lines) - 1 for ax in axes] == [1, 2, 3]
+    time = np.linspace(0, 2.5, 6)
+    axes = plot.modes(model, count=2, coordinates=[None, None, time], names=["x", "y", "time (s)"])
+    drawn = axes[2].lines[0]
+    assert axes[2].get_xlabel() == "time (s)" and np.array_equal(drawn.get_xdata(), time)
+    strengths = (model.loadings_[2][0] ** 2).sum(axis=0)
+    assert np.allclose((drawn.get_ydata() ** 2).sum(), strengths.max())
+    with pytest.raises(ValueError, match="3 modes"):
+        plot.modes(model, names=["x"])
+    with pytest.raises(ValueError, match="mode 2"):
+        plot.modes(model, coordinates=[None, None, [1.0]])
+
+
+def test_many_classes_still_have_a_legend(fitted, digits):
+    X, _ = digits
+    few = plot.embedding(fitted, X, np.arange(len(X)) % 24).get_legend()
+    assert len(few.get_texts()) == 24
+    many = plot.embedding(fitted, X, np.arange(len(X)) % 70)
+    assert many.figure.axes[-1].get_ylabel() == "class, in order"
+
+
 def test_colour_images_are_drawn_in_colour():
     X = np.random.default_rng(0).uniform(size=(40, 6, 5, 3))
     model = matmix.Mixture(2, rank=2, random_state=0, max_iter=3, tol=0).fit(X)
@@ -48,7 +81,7 @@ def test_colour_images_are_drawn_in_colour():
 
 def test_what_is_no_picture_is_refused(fitted):
     vectors = matmix.Mixture().fit(np.random.default_rng(0).normal(size=(30, 6)))
-    for draw in (plot.means, plot.latent_walk, plot.loadings):
+    for draw in (plot.means, plot.latent_walk):
         with pytest.raises(ValueError, match="shape"):
             draw(vectors)
     with pytest.raises(ValueError, match="component"):

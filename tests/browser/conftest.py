@@ -15,7 +15,7 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ["images", "markup", "signed", "colour", "slices", "curves", "large"]
+PAGES = ["images", "markup", "signed", "colour", "slices", "curves", "people", "large"]
 
 
 def first_of(*names):
@@ -47,7 +47,8 @@ def gallery(tmp_path_factory):
     if ready := os.environ.get("MATMIX_GALLERY"):
         return Path(ready)
     folder = tmp_path_factory.mktemp("gallery")
-    command = ["cargo", "run", "--quiet", "--package", "matmix", "--example", "report_gallery", "--", str(folder)]
+    # The features of `make test-rust`, whose build is then used again.
+    command = ["cargo", "run", "--quiet", "--features", "matmix/ndarray", "--example", "report_gallery", "--", str(folder)]
     subprocess.run(command, cwd=ROOT, check=True)
     return folder
 

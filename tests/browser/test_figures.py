@@ -256,3 +256,87 @@ def test_charts_can_be_saved_as_svg_png_and_csv(browser, place):
     rows = saved(browser, csv, ".csv").read_text().splitlines()
     assert len(rows) > 5 and rows[0].count(",") >= 1
     assert browser.logs() == []
+
+
+def test_each_mode_shows_its_loadings_over_its_coordinates(browser):
+    browser.open("signed")
+    data = browser.data()
+    assert len(browser.all("#modes [data-mode]")) == 2
+    for k in (0, 2):
+        choose(browser, "#modes-component", k)
+        loading = floats(data["components"][k]["loadings"][1])
+        columns = sorted(([*loading[j::4]] for j in range(4)), key=lambda c: -sum(v * v for v in c))
+        host = browser.one("#modes [data-mode='1'] .chart-host")
+        browser.js("arguments[0].scrollIntoView({behavior: 'instant', block: 'center'})", host)
+        host.send_keys(Keys.END)
+        text = browser.one("#modes [data-mode='1'] .tip").text
+        # 128 instants of 1/128 s.
+        assert text.startswith("time (s) 0.9922: ")
+        shown = [float(v.replace("\u2212", "-")) for v in text.split(": ")[1].split(", ")]
+        assert shown == pytest.approx([column[-1] for column in columns], rel=0.02, abs=1e-4)
+        spectrum = data["components"][k]["spectra"][0]
+        assert len(spectrum) == 16 and sum(spectrum) == pytest.approx(1)
+        kept = len(browser.all("#modes [data-mode='0'] .column.kept"))
+        assert kept == 3
+        assert f"{100 * sum(spectrum[:3]):.1f} %" in browser.one("#modes [data-mode='0']").text
+
+
+def test_the_map_zooms_and_finds(browser):
+    browser.open("people")
+    samples = browser.data()["samples"]
+    find = browser.one("#map-find")
+    find.send_keys("017/2.png" + Keys.ENTER)
+    position = samples["name"].index("017/2.png")
+    assert browser.js("return matmixReport.mapSample()") == samples["index"][position]
+    assert "017/2.png" in browser.one("#map-side .status").text
+    host = browser.one(".map-host")
+    before = browser.js("return matmixReport.mapPlace(0)")
+    other = browser.js("return matmixReport.mapPlace(1)")
+    host.send_keys("+")
+    zoom = browser.js("return matmixReport.mapZoom()")
+    assert zoom > 1
+    after, further = browser.js("return matmixReport.mapPlace(0)"), browser.js("return matmixReport.mapPlace(1)")
+    assert further["x"] - after["x"] == pytest.approx(zoom * (other["x"] - before["x"]), abs=1e-6)
+    # Whoever is looked for is brought to the middle.
+    find.clear()
+    find.send_keys("person 033" + Keys.ENTER)
+    place = browser.js("const m = matmixReport; return m.mapPlace(m.data.samples.index.indexOf(m.mapSample()))")
+    assert place["x"] == pytest.approx(host.size["width"] / 2, abs=1)
+    host.send_keys("0")
+    assert browser.js("return matmixReport.mapZoom()") == 1
+    find.clear()
+    find.send_keys("nobody" + Keys.ENTER)
+    assert "No sample" in browser.one("#map-side .status").text
+
+
+def test_a_large_table_is_a_picture_and_mistakes_are_shown(browser):
+    browser.open("people")
+    data = browser.data()
+    confusion = data["recognition"]
+    assert not browser.all("table#confusion")
+    canvas = browser.one("#confusion canvas")
+    assert (canvas.get_attribute("width"), canvas.get_attribute("height")) == ("120", "120")
+    browser.js(
+        "const c = arguments[0], a = c.getBoundingClientRect();"
+        "c.dispatchEvent(new PointerEvent('pointermove', {clientX: a.left + 1, clientY: a.top + 1}))",
+        canvas,
+    )
+    assert browser.one("#confusion .status").text == f"person 000, person 000: {confusion['counts'][0][0]}"
+    worst = max(n for r, row in enumerate(confusion["counts"]) for c, n in enumerate(row) if r != c)
+    first = confusion["strongest"][0]
+    assert first["count"] == worst
+    named = f"{confusion['labels'][first['row']]} taken for {confusion['labels'][first['column']]}: {worst}"
+    assert named in browser.one("#labels").text
+    shown = browser.all("#mistakes .triple")
+    assert len(shown) == len(confusion["mistakes"]) > 0
+    label = lambda position: data["samples"]["label_names"][data["samples"]["label"][position]]
+    for figure, mistake in zip(shown, confusion["mistakes"]):
+        assert f"{label(mistake['sample'])} taken for {label(mistake['nearest'])}" in figure.text
+        assert label(mistake["sample"]) != label(mistake["nearest"])
+
+
+def test_held_out_samples_are_told(browser):
+    browser.open("people")
+    held_out = browser.data()["summary"]["held_out"]
+    assert held_out["samples"] == 60
+    assert f"log-likelihood {held_out['log_likelihood']:.1f} per sample" in browser.one("#summary").text

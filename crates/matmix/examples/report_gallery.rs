@@ -8,9 +8,9 @@ use std::error::Error;
 use std::path::Path;
 
 use matmix::data::{Labels, digits};
-use matmix::report::content::{Axis, Confusion};
-use matmix::report::{ReportOptions, write_report};
-use matmix::{Distance, FitOptions, Mixture, Model, Recognizer, Samples, fit};
+use matmix::report::content::{Axis, HeldOut};
+use matmix::report::{ReportOptions, recognise, write_report};
+use matmix::{Distance, FitOptions, Model, Samples, fit};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -36,6 +36,7 @@ fn main() -> Outcome {
     colour(folder)?;
     slices(folder)?;
     curves(folder)?;
+    people(folder)?;
     large(folder)
 }
 
@@ -51,7 +52,9 @@ fn report(
     let fitting = FitOptions { components, rank: rank.to_vec(), max_iter: 60, seed: 1, ..Default::default() };
     let fitted = fit(samples, &fitting)?;
     let recognition = match &options.labels {
-        Some(labels) => Some(recognise(&fitted.model, samples, labels)?),
+        Some(labels) => {
+            Some(recognise(&Model::Mixture(fitted.model.clone()), samples, labels, Distance::Paper)?)
+        }
         None => None,
     };
     let options = ReportOptions { history: Some(fitted.history), seed: Some(1), recognition, ..options };
@@ -65,20 +68,6 @@ fn report(
     }
     std::fs::write(folder.join(format!("{name}.json")), serde_json::to_string(&cases)?)?;
     Ok(())
-}
-
-/// Every second sample is known; the others are to be recognised.
-fn recognise(model: &Mixture, samples: &Samples<'_>, labels: &Labels) -> Result<Confusion, Box<dyn Error>> {
-    let every_second = |from: usize| -> (Vec<usize>, Vec<usize>) {
-        (from..samples.len()).step_by(2).map(|n| (n, labels.index[n])).unzip()
-    };
-    let ((known, known_classes), (others, classes)) = (every_second(0), every_second(1));
-    let model = Model::Mixture(model.clone());
-    let gallery = samples.clone().select(&known)?;
-    let recognizer = Recognizer::new(&model, &gallery, &known_classes, Distance::Paper)?;
-    let recognition = recognizer.evaluate(&samples.clone().select(&others)?, &classes)?;
-    let method = "One nearest neighbour with the paper's distance: every second sample is known, the others are probes.";
-    Ok(Confusion::new(method, labels, &recognition))
 }
 
 /// A blob of light with soft edges at (y, x), seen in a picture of p × q.
@@ -212,6 +201,38 @@ fn curves(folder: &Path) -> Outcome {
         ..Default::default()
     };
     report(folder, "curves", &samples, 3, &[4], options)
+}
+
+/// Many labels, names of files, and samples that were held out.
+fn people(folder: &Path) -> Outcome {
+    let mut random = ChaCha8Rng::seed_from_u64(17);
+    let (mut values, mut labels, mut names) = (Vec::new(), Vec::new(), Vec::new());
+    for n in 0..480usize {
+        let person = n % 120;
+        let place = |i: usize| 0.2 + 0.6 * ((person * i) % 121) as f64 / 120.0;
+        let shift = random.random_range(-0.04..0.04);
+        let lights =
+            [blob(16, 16, place(3) + shift, place(5), 0.12), blob(16, 16, place(7), place(11) + shift, 0.08)];
+        values.extend((0..256).map(|i| {
+            let light = lights[0](i) + 0.7 * lights[1](i) + random.random_range(0.0..0.15);
+            (255.0 * light.min(1.0)) as u8
+        }));
+        labels.push(format!("person {person:03}"));
+        names.push(format!("{person:03}/{}.png", n / 120));
+    }
+    let all = Samples::from_vec(&[16, 16], values)?.scaled(1.0 / 255.0)?;
+    let first: Vec<usize> = (0..420).collect();
+    let held_out: Vec<usize> = (420..480).collect();
+    let samples = all.clone().select(&first)?;
+    let model = fit(&samples, &FitOptions { components: 3, rank: vec![3, 3], ..Default::default() })?.model;
+    let options = ReportOptions {
+        data: "people".into(),
+        labels: Some(Labels::new(labels.iter().take(420).cloned())),
+        names: names.into_iter().take(420).collect(),
+        held_out: Some(HeldOut::new(&model, &all.select(&held_out)?)?),
+        ..Default::default()
+    };
+    report(folder, "people", &samples, 3, &[3, 3], options)
 }
 
 /// Pictures that are too large to travel as they are, and one component.

@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use matmix::data::Labels;
-use matmix::report::content::{Axis, Colours, Confusion};
-use matmix::report::{ReportOptions, gather, page};
-use matmix::{Distance, Recognizer};
+use matmix::Samples;
+use matmix::report::content::{Axis, Colours, HeldOut};
+use matmix::report::{ReportOptions, gather, page, recognise};
 
-use crate::data_args::{DataOptions, Seen};
+use crate::data_args::{DataOptions, Seen, view};
 use crate::error::hinted;
 use crate::kind::Kind;
 use crate::output::{Overwrite, Target};
@@ -19,7 +18,8 @@ use crate::table::plural;
 #[command(after_help = "\
 Examples:
   matmix report digits.mm demo:mnist -o report.html
-  matmix report eeg.mm windows.npy --axes 'channel, time (s)' --values 'amplitude (µV)'")]
+  matmix report digits.mm train.npy --held-out test.npy
+  matmix report eeg.mm windows.npy --axes 'channel, time (s)=0:2.5' --values 'amplitude (µV)'")]
 pub(crate) struct Report {
     /// The model file.
     #[arg(value_name = "MODEL")]
@@ -38,8 +38,8 @@ pub(crate) struct Report {
     /// How values become colours.
     #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(["auto", "grey", "sequential", "diverging"]), default_value = "auto")]
     colours: String,
-    /// The names of the modes, such as "frequency (Hz), time (s)".
-    #[arg(long, value_name = "NAME (UNIT), …")]
+    /// The names of the modes, and the coordinates of their ends, such as "frequency (Hz)=0:500, time (s)=0:2.5".
+    #[arg(long, value_name = "NAME (UNIT)=FROM:TO, …")]
     axes: Option<String>,
     /// What the values are, such as "amplitude (µV)".
     #[arg(long, value_name = "NAME (UNIT)")]
@@ -47,6 +47,9 @@ pub(crate) struct Report {
     /// Add a recognition experiment: half of the samples of each label are the gallery, the others the probes.
     #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(["paper", "weighted", "fisher"]), value_name = "DISTANCE")]
     recognize: Option<String>,
+    /// Samples that the model was not fitted to: the summary tells how well it does on them.
+    #[arg(long, value_name = "DATA")]
+    held_out: Option<String>,
     #[command(flatten)]
     options: DataOptions,
 }
@@ -69,8 +72,9 @@ impl Report {
                 "diverging" => Colours::Diverging,
                 _ => Colours::Auto,
             },
-            axes: self.axes.as_deref().map_or(vec![], |text| text.split(',').map(axis).collect()),
-            value: self.values.as_deref().map(axis).unwrap_or_default(),
+            axes: self.axes.as_deref().map_or(Ok(vec![]), |text| axes(text, &seen.view))?,
+            value: self.values.as_deref().map_or(Ok(Axis::default()), |text| Axis::parse(text, 1))?,
+            names: seen.data.names.clone().filter(|_| seen.parts == 1).unwrap_or_default(),
             ..ReportOptions::from_file(&seen.file)
         };
         if let Some(distance) = &self.recognize {
@@ -78,7 +82,12 @@ impl Report {
                 let message = format!("{}: without labels there is nothing to recognise", seen.data.name);
                 return Err(hinted(message, "give them with --labels FILE"));
             };
-            options.recognition = Some(recognition(&seen, labels, distance.parse()?)?);
+            options.recognition = Some(recognise(&seen.file.model, &seen.view, labels, distance.parse()?)?);
+        }
+        if let Some(held_out) = &self.held_out {
+            // Labels and a choice of samples are those of the other data.
+            let data = self.options.reading.open_for(&seen.file, held_out, None, None)?;
+            options.held_out = Some(HeldOut::new(mixture, &view(&seen.file, &self.model, &data)?)?);
         }
         options.labels = labels;
         let page = page(&gather(mixture, &seen.view, &options)?)?;
@@ -95,44 +104,8 @@ fn short(name: &str) -> String {
     last.filter(|_| Path::new(name).is_absolute()).unwrap_or_else(|| name.to_owned())
 }
 
-/// `frequency (Hz)`: a name and, in brackets, a unit.
-fn axis(text: &str) -> Axis {
-    let text = text.trim();
-    let (name, unit) = match text.strip_suffix(')').and_then(|t| t.rsplit_once('(')) {
-        Some((name, unit)) => (name.trim(), unit.trim()),
-        None => (text, ""),
-    };
-    Axis { name: name.into(), unit: unit.into(), ..Axis::default() }
-}
-
-/// Every other sample of each label recognised among the rest.
-fn recognition(seen: &Seen, labels: &Labels, distance: Distance) -> anyhow::Result<Confusion> {
-    let mut met = vec![0usize; labels.names.len()];
-    let (mut gallery, mut probes) = (Vec::new(), Vec::new());
-    for (n, &class) in labels.index.iter().enumerate() {
-        if met[class].is_multiple_of(2) {
-            gallery.push(n)
-        } else {
-            probes.push(n)
-        }
-        met[class] += 1;
-    }
-    let classes = |chosen: &[usize]| chosen.iter().map(|&n| labels.index[n]).collect::<Vec<_>>();
-    let known = seen.view.clone().select(&gallery)?;
-    let recognizer = Recognizer::new(&seen.file.model, &known, &classes(&gallery), distance)?;
-    let found = recognizer.evaluate(&seen.view.clone().select(&probes)?, &classes(&probes))?;
-    Ok(Confusion::new(distance.name(), labels, &found))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_unit_stands_in_brackets() {
-        let a = axis(" frequency (Hz) ");
-        assert_eq!((a.name.as_str(), a.unit.as_str()), ("frequency", "Hz"));
-        let a = axis("channel");
-        assert_eq!((a.name.as_str(), a.unit.as_str()), ("channel", ""));
-    }
+/// One axis per mode, as far as they are given: the page's own check counts them.
+fn axes(text: &str, samples: &Samples<'_>) -> matmix::Result<Vec<Axis>> {
+    let sides = samples.shape().iter().copied().chain(std::iter::repeat(1));
+    text.split(',').zip(sides).map(|(axis, side)| Axis::parse(axis, side)).collect()
 }

@@ -158,6 +158,14 @@ fn a_report_is_one_page_with_what_was_asked_for() {
     assert!(page.contains("Digits &amp; &lt;more&gt;") && !page.contains("<more>"));
     assert!(page.contains("fisher") && page.contains("ink"), "recognition and values");
     fit(path, "g.mm", &["--model", "glram"]);
+    let axes = ["--axes", "row, column (cm)=0:2.7", "--held-out", "demo:mnist", "-o", "held.html", "-q"];
+    ok(path, &[&["report", "m.mm", "demo:mnist", "--take", "0:60"][..], &axes].concat());
+    let page = std::fs::read_to_string(path.join("held.html")).unwrap();
+    assert!(page.contains("variance explained), 1\u{202f}000 samples"));
+    // 28 columns over 2.7 cm.
+    assert!(page.contains(r#""name":"column","unit":"cm","start":0.0,"step":0.1"#));
+    let bad = ["report", "m.mm", "demo:mnist", "--axes", "row=1, column", "-o", "bad.html"];
+    snapshot!("report_with_bad_axes", path, &bad);
     snapshot!("report_without_noise", path, &["report", "g.mm", "demo:mnist", "-o", "g.html"]);
     assert!(!path.join("g.html").exists());
     for model in ["mixppca", "mp2dpca"] {

@@ -1,6 +1,6 @@
 //! How well components and labels agree.
 
-use super::content::Agreement;
+use super::content::{Agreement, strongest};
 use crate::data::Labels;
 
 /// The contingency table of components and labels with its two usual summaries.
@@ -15,6 +15,7 @@ pub(crate) fn agreement(component: &[usize], components: usize, labels: &Labels)
         adjusted_rand_index: adjusted_rand_index(&counts),
         normalised_mutual_information: normalised_mutual_information(&counts),
         labels: labels.names.clone(),
+        strongest: strongest(&counts, |_, _| true),
         counts,
     }
 }

@@ -270,6 +270,66 @@ function histogramChart(host, name, title, { edges, counts, xTitle, rug }) {
   });
 }
 
+// Several curves over the entries of a mode, each in its colour, told apart in the legend below.
+function modeChart(host, name, title, { curves, xs, xTitle, counted }) {
+  const read = (n) => `${xTitle} ${format(xs[n])}: ${curves.map((curve) => format(curve[n], 3)).join(", ")}`;
+  panel(host, name, title, {
+    rows: () => [[xTitle, ...curves.map((_, j) => `loading ${j + 1}`)], ...xs.map((x, i) => [x, ...curves.map((curve) => curve[i])])],
+    count: xs.length,
+    read,
+    draw: (width) => {
+      const { chart, x, y, box } = frame({
+        width, height: 240, x: [xs[0], xs[xs.length - 1]], y: padded(curves.flatMap((curve) => [...curve, 0])), xTitle, yTitle: "Loading", whole: counted,
+        alt: `${title}: ${curves.length} curves over ${xs.length} entries.`,
+      });
+      chart.append(svg("line", { x1: box.left, x2: box.right, y1: y(0), y2: y(0), class: "zero" }));
+      const rule = svg("line", { y1: box.top, y2: box.bottom, class: "rule", visibility: "hidden" });
+      chart.append(rule, ...curves.map((curve, j) => {
+        const line = svg("polyline", { class: "series", points: Array.from(curve, (v, i) => `${x(xs[i]).toFixed(1)},${y(v).toFixed(1)}`).join(" ") });
+        line.style.stroke = groupColour(j);
+        return line;
+      }));
+      return {
+        chart,
+        nearest: (px) => xs.reduce((best, at, n) => (Math.abs(x(at) - px) < Math.abs(x(xs[best]) - px) ? n : best), 0),
+        mark: (n) => {
+          rule.setAttribute("visibility", n < 0 ? "hidden" : "visible");
+          if (n < 0) return null;
+          rule.setAttribute("x1", x(xs[n])); rule.setAttribute("x2", x(xs[n]));
+          return { x: x(xs[n]), y: box.top + 10 };
+        },
+      };
+    },
+  });
+}
+
+// Shares of the variance along the directions of a mode; those that the model keeps are filled.
+function spectrumChart(host, name, title, { shares, kept }) {
+  panel(host, name, title, {
+    rows: () => [["direction", "share of the variance", "kept"], ...shares.map((share, i) => [i + 1, share, i < kept ? "yes" : "no"])],
+    count: shares.length,
+    read: (i) => `Direction ${i + 1}: ${percent(shares[i])}${i < kept ? ", kept" : ""}`,
+    draw: (width) => {
+      const { chart, x, y, box } = frame({
+        width, height: 240, x: [0.5, shares.length + 0.5], y: [0, Math.max(...shares) * 108], xTitle: "Direction", yTitle: "% of the variance", whole: true,
+        alt: `${title}: ${kept} of ${shares.length} directions are kept.`,
+      });
+      const bars = shares.map((share, i) => svg("rect", {
+        x: x(i + 0.5) + 0.5, width: Math.max(0.5, x(i + 1.5) - x(i + 0.5) - 1), y: y(100 * share), height: box.bottom - y(100 * share), class: i < kept ? "column kept" : "column left",
+      }));
+      chart.append(...bars);
+      return {
+        chart,
+        nearest: (px) => Math.max(0, shares.findIndex((_, i) => px <= x(i + 1.5) || i === shares.length - 1)),
+        mark: (n) => {
+          bars.forEach((bar, i) => bar.classList.toggle("marked", i === n));
+          return n < 0 ? null : { x: x(n + 1), y: y(100 * shares[n]) };
+        },
+      };
+    },
+  });
+}
+
 // A curve with its axes, for the lens, the explorer and saving.
 function curveChart(spec, width, height = 300) {
   const axis = view.axes[view.row_mode];

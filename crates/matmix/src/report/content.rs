@@ -8,9 +8,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
-use crate::data::Labels;
-use crate::error::sides;
-use crate::recognize::Recognition;
+use crate::data::Samples;
+use crate::error::{Error, Result, sides};
+use crate::model::Mixture;
+
+use super::survey::{squared_distances, survey};
 
 /// Everything one report shows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -84,6 +86,51 @@ pub struct Summary {
     pub version: String,
     /// Further facts: the metadata of the model file. Neither side is trusted.
     pub metadata: Vec<(String, String)>,
+    /// How well the model does on samples it was not fitted to, where they were given.
+    pub held_out: Option<HeldOut>,
+}
+
+/// What a model makes of samples that it was not fitted to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HeldOut {
+    /// How many there are.
+    pub samples: usize,
+    /// Their mean log-likelihood.
+    pub log_likelihood: f64,
+    /// √(Σ‖X − X̂‖²/N).
+    pub reconstruction_error: f64,
+    /// 1 − Σ‖X − X̂‖²/Σ‖X − M‖², M being their mean.
+    pub explained: f64,
+}
+
+impl HeldOut {
+    /// Asks the model.
+    ///
+    /// # Errors
+    /// Samples of another shape, and whatever reading them can cause.
+    pub fn new(model: &Mixture, samples: &Samples<'_>) -> Result<Self> {
+        let mean = survey(samples)?.mean;
+        let [spread, _] = squared_distances(samples, |_| [&mean, &mean])?;
+        let errors = model.squared_errors(samples)?;
+        let total = |of: &[f64]| -> f64 { of.iter().enumerate().map(|(n, v)| samples.weight(n) * v).sum() };
+        let (error, spread) = (total(&errors), total(&spread));
+        Ok(Self {
+            samples: samples.len(),
+            log_likelihood: model.score(samples)?,
+            reconstruction_error: (error / samples.total_weight()).sqrt(),
+            explained: if spread > 0.0 { 1.0 - error / spread } else { 0.0 },
+        })
+    }
+
+    fn in_words(&self) -> String {
+        format!(
+            "log-likelihood {} per sample, error {} ({} % of the variance explained), {} samples",
+            with_digits(self.log_likelihood),
+            short(self.reconstruction_error),
+            short(100.0 * self.explained),
+            grouped(self.samples)
+        )
+    }
 }
 
 /// One line of the summary table.
@@ -100,7 +147,7 @@ impl Summary {
     pub fn facts(&self) -> Vec<Fact> {
         let unknown = || "not recorded".to_owned();
         let cores = sides(&self.ranks);
-        let mut facts = vec![
+        let fitted = [
             ("Data", self.data.clone()),
             ("Samples", format!("{} of {} ({})", grouped(self.samples), sides(&self.shape), self.element)),
             ("Model", self.model.clone()),
@@ -119,19 +166,19 @@ impl Summary {
                 ),
             ),
             ("BIC", with_digits(self.bic)),
+        ];
+        let held_out = self.held_out.as_ref().map(|held_out| ("Held out", held_out.in_words()));
+        let run = [
             ("Iterations", self.iterations.map_or_else(unknown, |i| i.to_string())),
             ("Stopped because", self.stop_reason.clone().unwrap_or_else(unknown)),
             ("Time", self.seconds.map_or_else(unknown, duration)),
             ("Seed", self.seed.map_or_else(unknown, |s| s.to_string())),
             ("Version", format!("matmix {}", self.version)),
-        ]
-        .into_iter()
-        .map(|(name, value)| Fact { name: name.to_owned(), value })
-        .collect::<Vec<_>>();
-        facts.extend(
-            self.metadata.iter().map(|(name, value)| Fact { name: name.clone(), value: value.clone() }),
-        );
-        facts
+        ];
+        let known =
+            fitted.into_iter().chain(held_out).chain(run).map(|(name, value)| (name.to_owned(), value));
+        let further = self.metadata.iter().cloned();
+        known.chain(further).map(|(name, value)| Fact { name, value }).collect()
     }
 }
 
@@ -175,6 +222,49 @@ pub struct Axis {
     pub start: f64,
     /// The step from one entry to the next; 0 means that entries are just counted.
     pub step: f64,
+}
+
+impl Axis {
+    /// Reads `time`, `time (s)` or `time (s)=0:2.5`: a name, in brackets a unit, and the coordinates of the first and the
+    /// last of `entries`.
+    ///
+    /// ```
+    /// use matmix::report::content::Axis;
+    ///
+    /// let time = Axis::parse("time (s)=0:2.5", 6)?;
+    /// assert_eq!((time.name.as_str(), time.unit.as_str(), time.step), ("time", "s", 0.5));
+    /// # Ok::<(), matmix::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Coordinates that are not two different numbers.
+    pub fn parse(text: &str, entries: usize) -> Result<Self> {
+        let (words, range) = match text.rsplit_once('=') {
+            Some((words, range)) => (words, Some(range)),
+            None => (text, None),
+        };
+        let words = words.trim();
+        let (name, unit) = match words.strip_suffix(')').and_then(|t| t.rsplit_once('(')) {
+            Some((name, unit)) => (name.trim(), unit.trim()),
+            None => (words, ""),
+        };
+        let mut axis = Self { name: name.into(), unit: unit.into(), ..Self::default() };
+        if let Some(range) = range {
+            let ends = range.split_once(':').and_then(|(a, b)| Some((number(a)?, number(b)?)));
+            let (first, last) = ends.filter(|(a, b)| a != b).ok_or_else(|| Error::Option {
+                option: "axes",
+                value: text.trim().to_owned(),
+                expected: "a name and the coordinates of its ends, such as \"time (s)=0:2.5\"",
+            })?;
+            axis.start = first;
+            axis.step = (last - first) / entries.saturating_sub(1).max(1) as f64;
+        }
+        Ok(axis)
+    }
+}
+
+fn number(text: &str) -> Option<f64> {
+    text.trim().parse().ok().filter(|x: &f64| x.is_finite())
 }
 
 /// How a sample becomes a picture.
@@ -228,6 +318,9 @@ pub struct Component {
     pub loadings: Vec<Floats>,
     /// The core entries that move the picture most, the strongest first.
     pub entries: Vec<Entry>,
+    /// For each mode the shares of the variance within the component along its principal directions, the largest first;
+    /// empty where they were not computed.
+    pub spectra: Vec<Vec<f64>>,
     /// Positions of its most likely samples.
     pub typical: Vec<usize>,
     /// Positions of its least likely samples.
@@ -250,6 +343,8 @@ pub struct Entry {
 pub struct StoredSamples {
     /// Where each is in the user's data, counted from 0.
     pub index: Vec<usize>,
+    /// What each is called, where samples have names. Not trusted.
+    pub name: Vec<String>,
     /// Its most likely component.
     pub component: Vec<usize>,
     /// The probability of that component.
@@ -305,6 +400,8 @@ pub struct Agreement {
     pub labels: Vec<String>,
     /// How many samples of each component (row) have each label (column).
     pub counts: Vec<Vec<usize>>,
+    /// The largest counts.
+    pub strongest: Vec<Cell>,
     /// Adjusted Rand index.
     pub adjusted_rand_index: f64,
     /// Normalised mutual information (arithmetic mean).
@@ -320,12 +417,42 @@ pub struct Confusion {
     pub labels: Vec<String>,
     /// How often the true label (row) was recognised as another (column).
     pub counts: Vec<Vec<usize>>,
+    /// The most frequent confusions.
+    pub strongest: Vec<Cell>,
+    /// Who was taken for whom.
+    pub mistakes: Vec<Mistake>,
+}
+
+/// A cell of a table of counts that is worth naming.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Cell {
+    /// Its row.
+    pub row: usize,
+    /// Its column.
+    pub column: usize,
+    /// How many samples.
+    pub count: usize,
+}
+
+/// A sample that was recognised wrongly. In a finished page these are positions of stored samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Mistake {
+    /// Who was to be recognised.
+    pub sample: usize,
+    /// Whom it was taken for: its nearest neighbour.
+    pub nearest: usize,
 }
 
 impl Confusion {
     /// The outcome of a recognition with the names of its classes.
-    pub fn new(method: impl Into<String>, labels: &Labels, recognition: &Recognition) -> Self {
-        Self { method: method.into(), labels: labels.names.clone(), counts: recognition.confusion.clone() }
+    pub fn new(
+        method: impl Into<String>,
+        labels: Vec<String>,
+        counts: Vec<Vec<usize>>,
+        mistakes: Vec<Mistake>,
+    ) -> Self {
+        let strongest = strongest(&counts, |row, column| row != column);
+        Self { method: method.into(), labels, counts, strongest, mistakes }
     }
 
     /// The share on the diagonal.
@@ -334,6 +461,20 @@ impl Confusion {
         let all: usize = self.counts.iter().flatten().sum();
         right as f64 / all.max(1) as f64
     }
+}
+
+/// The largest counts of the cells that are asked for, a screenful at most; of equal ones the first.
+pub(crate) fn strongest(counts: &[Vec<usize>], of: impl Fn(usize, usize) -> bool) -> Vec<Cell> {
+    const NAMED: usize = 15;
+    let row_cells = |(row, counts): (usize, &Vec<usize>)| {
+        let cell = |(column, &count): (usize, &usize)| Cell { row, column, count };
+        counts.iter().enumerate().map(cell).collect::<Vec<_>>()
+    };
+    let mut cells: Vec<Cell> = counts.iter().enumerate().flat_map(row_cells).collect();
+    cells.retain(|cell| cell.count > 0 && of(cell.row, cell.column));
+    cells.sort_by_key(|cell| std::cmp::Reverse(cell.count));
+    cells.truncate(NAMED);
+    cells
 }
 
 /// Bytes as base64.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::content::Histogram;
+use super::content::{Histogram, Mistake};
 use crate::data::Samples;
 use crate::error::Result;
 use crate::infer::ask;
@@ -75,6 +75,8 @@ pub(crate) struct Cast {
     pub(crate) spread: Vec<usize>,
     /// Positions of the least likely samples of all.
     pub(crate) outliers: Vec<usize>,
+    /// Positions of those that were recognised wrongly, each with whom it was taken for.
+    pub(crate) mistakes: Vec<Mistake>,
 }
 
 impl Cast {
@@ -84,6 +86,7 @@ impl Cast {
         distance: &[f64],
         relative_error: &[f64],
         components: usize,
+        mistakes: &[Mistake],
         points: usize,
     ) -> Self {
         let n = findings.component.len();
@@ -113,6 +116,13 @@ impl Cast {
         cast.spread = cast.take(&mut position, spread.iter());
         order.sort_by(|&a, &b| findings.log_likelihood[a].total_cmp(&findings.log_likelihood[b]));
         cast.outliers = cast.take(&mut position, order.iter().take(SPREAD));
+        // An even selection: the first few would all be of the first labels.
+        let shown = mistakes.len().min(SPREAD);
+        for i in 0..shown {
+            let Mistake { sample, nearest } = mistakes[i * mistakes.len() / shown];
+            let places = cast.take(&mut position, [sample, nearest].iter());
+            cast.mistakes.push(Mistake { sample: places[0], nearest: places[1] });
+        }
         cast.parts = cast.index.len();
         let room = points.saturating_sub(cast.parts).min(n);
         let others: Vec<usize> = (0..n).filter(|i| !position.contains_key(i)).collect();
@@ -174,7 +184,7 @@ mod tests {
     fn everybody_is_there_once_and_the_worst_are_the_worst() {
         let findings = some(100, 3);
         let error: Vec<f64> = (0..100).map(f64::from).collect();
-        let cast = Cast::new(&findings, &error, &error, 3, 3000);
+        let cast = Cast::new(&findings, &error, &error, 3, &[Mistake { sample: 40, nearest: 41 }], 3000);
         let mut all = cast.index.clone();
         all.sort_unstable();
         assert_eq!(all, (0..100).collect::<Vec<_>>());
@@ -182,6 +192,8 @@ mod tests {
         assert_eq!(cast.index[cast.spread[0]], 0);
         assert_eq!(cast.index[cast.spread[11]], 99);
         assert_eq!(findings.log_likelihood[cast.index[cast.outliers[0]]], 0.0);
+        let Mistake { sample, nearest } = cast.mistakes[0];
+        assert_eq!((cast.index[sample], cast.index[nearest]), (40, 41));
         assert_eq!(cast.index[cast.typical[1][0]], 1);
         let worst = cast.index[cast.untypical[1][0]];
         let of_its_own = (0..100).filter(|i| i % 3 == 1 && *i > 16);
@@ -191,14 +203,14 @@ mod tests {
     #[test]
     fn a_large_set_is_thinned_and_keeps_its_parts() {
         let error = vec![1.0; 10_000];
-        let cast = Cast::new(&some(10_000, 2), &error, &error, 2, 500);
+        let cast = Cast::new(&some(10_000, 2), &error, &error, 2, &[], 500);
         assert_eq!(cast.index.len(), 500);
         assert!(cast.parts <= 48);
     }
 
     #[test]
     fn few_samples_and_empty_components_are_no_trouble() {
-        let cast = Cast::new(&some(1, 1), &[0.5], &[0.5], 3, 10);
+        let cast = Cast::new(&some(1, 1), &[0.5], &[0.5], 3, &[], 10);
         assert_eq!((cast.index.clone(), cast.spread.clone()), (vec![0], vec![0]));
         assert!(cast.typical[1].is_empty() && cast.untypical[0].is_empty());
         assert_eq!(histogram(&[2.0, 2.0]).counts.iter().sum::<usize>(), 2);

@@ -1,13 +1,16 @@
 //! Model and samples → content: the only part of the report that knows the model.
 
 use super::agreement::agreement;
-use super::content::{Bytes, Component, Content, Entry, Floats, Map, Step, StoredSamples, Summary};
+use super::content::{
+    Bytes, Component, Confusion, Content, Entry, Floats, Map, Step, StoredSamples, Summary,
+};
 use super::findings::{Cast, Findings, histogram};
 use super::layout::{self, Blocks};
 use super::options::ReportOptions;
 use super::plane::leading_plane;
+use super::spectra::spectra;
 use super::survey::{squared_distances, survey};
-use crate::data::{Element, Labels, Samples};
+use crate::data::{Element, Samples};
 use crate::error::{Error, Result, sides};
 use crate::infer::ask;
 use crate::linalg::{Matrix, expand};
@@ -32,7 +35,17 @@ pub fn gather(model: &Mixture, samples: &Samples<'_>, options: &ReportOptions) -
     let [spread, distance] = squared_distances(samples, |n| [&survey.mean, own(n)])?;
     let relative = |n: usize| ratio(findings.squared_error[n], spread[n]).sqrt();
     let relative_error: Vec<f64> = (0..samples.len()).map(relative).collect();
-    let cast = Cast::new(&findings, &distance, &relative_error, model.n_components(), options.points);
+    let recognition = options.recognition.as_ref();
+    let mistakes = recognition.map_or(&[][..], |r| &r.mistakes);
+    if mistakes.iter().any(|m| m.sample.max(m.nearest) >= samples.len()) {
+        return Err(Error::Option {
+            option: "recognition",
+            value: "mistakes of other samples".into(),
+            expected: "an experiment on these samples",
+        });
+    }
+    let cast =
+        Cast::new(&findings, &distance, &relative_error, model.n_components(), mistakes, options.points);
 
     // The means are numbers of four bytes; pictures are one byte an element.
     let pictures = cast.parts + 4 * model.n_components();
@@ -50,16 +63,9 @@ pub fn gather(model: &Mixture, samples: &Samples<'_>, options: &ReportOptions) -
     let log_likelihood = total(&findings.log_likelihood);
     let squared_error = total(&findings.squared_error);
     let criteria = model.criteria(log_likelihood, findings.entropy, samples.total_weight());
-    let (stored, map) = stored(
-        model,
-        samples,
-        &findings,
-        &relative_error,
-        &cast,
-        &blocks,
-        options.picture_bytes,
-        options.labels.as_ref(),
-    )?;
+    let (stored, map) = stored(model, samples, &findings, &relative_error, &cast, &blocks, options)?;
+    let on_page: Vec<usize> = cast.index.iter().map(|&n| findings.component[n]).collect();
+    let spectra = spectra(model, &samples.clone().select(&cast.index)?, &on_page)?;
     let history = options.history.as_ref();
     let data = if options.data.is_empty() { "unnamed".to_owned() } else { options.data.clone() };
     let summary = Summary {
@@ -82,6 +88,7 @@ pub fn gather(model: &Mixture, samples: &Samples<'_>, options: &ReportOptions) -
         seed: options.seed,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         metadata: metadata(options, &blocks, &stored),
+        held_out: options.held_out.clone(),
         data: data.clone(),
     };
     Ok(Content {
@@ -92,8 +99,10 @@ pub fn gather(model: &Mixture, samples: &Samples<'_>, options: &ReportOptions) -
             .chain(idle(model, criteria.bic, total(&spread), samples))
             .collect(),
         history: history.map(steps).unwrap_or_default(),
-        components: (0..model.n_components())
-            .map(|k| component(model, k, &findings, &cast, &blocks, history))
+        components: spectra
+            .into_iter()
+            .enumerate()
+            .map(|(k, spectra)| component(model, k, &findings, &cast, &blocks, spectra, history))
             .collect(),
         samples: stored,
         reconstructions: cast.spread,
@@ -104,7 +113,7 @@ pub fn gather(model: &Mixture, samples: &Samples<'_>, options: &ReportOptions) -
             .labels
             .as_ref()
             .map(|labels| agreement(&findings.component, model.n_components(), labels)),
-        recognition: options.recognition.clone(),
+        recognition: recognition.map(|r| Confusion { mistakes: cast.mistakes, ..r.clone() }),
         view,
     })
 }
@@ -122,8 +131,7 @@ fn stored(
     relative_error: &[f64],
     cast: &Cast,
     blocks: &Blocks,
-    budget: usize,
-    labels: Option<&Labels>,
+    options: &ReportOptions,
 ) -> Result<(StoredSamples, Map)> {
     const MAP_NUMBERS: usize = 8_000_000;
     let chosen = samples.clone().select(&cast.index)?;
@@ -146,7 +154,8 @@ fn stored(
         rows.extend(sum.iter().map(|&v| v as f32));
     }
     let plane = leading_plane(rows, coarse.len());
-    let pictures = (budget / blocks.len()).max(cast.parts).min(cast.index.len());
+    let labels = options.labels.as_ref();
+    let pictures = (options.picture_bytes / blocks.len()).max(cast.parts).min(cast.index.len());
     let (pixels, low, high) = quantised(&chosen, pictures, blocks)?;
     let column = |of: &[f64]| Floats::new(cast.index.iter().map(|&n| of[n]));
     let stored = StoredSamples {
@@ -164,6 +173,7 @@ fn stored(
         pixels: Bytes::new(&pixels),
         low: Floats::new(low),
         high: Floats::new(high),
+        name: cast.index.iter().filter_map(|&n| options.names.get(n).cloned()).collect(),
         index: cast.index.clone(),
     };
     let of_all = if stored.index.len() < samples.len() {
@@ -228,6 +238,7 @@ fn component(
     findings: &Findings,
     cast: &Cast,
     blocks: &Blocks,
+    spectra: Vec<Vec<f64>>,
     history: Option<&History>,
 ) -> Component {
     let of = &model.components()[k];
@@ -251,6 +262,7 @@ fn component(
         mean: Floats::new(reduced.mean),
         loadings: reduced.loadings.iter().map(|u| Floats::new(u.as_slice().iter().copied())).collect(),
         entries,
+        spectra,
         typical: cast.typical[k].clone(),
         untypical: cast.untypical[k].clone(),
         notes,

@@ -3,7 +3,8 @@
 //! | file | what |
 //! |---|---|
 //! | [`content`] | the data contract: everything a page shows |
-//! | `gather` | model and samples → content; with `survey`, `findings`, `layout`, `plane` and `agreement` |
+//! | `gather` | model and samples → content; with `survey`, `findings`, `layout`, `plane`, `spectra` and `agreement` |
+//! | `recognition` | the recognition experiment |
 //! | `render` | content → page |
 //! | `template.html.j2`, `report.css`, `pictures.js`, `charts.js`, `report.js` | the page, embedded when built |
 //!
@@ -27,13 +28,16 @@ mod gather;
 mod layout;
 mod options;
 mod plane;
+mod recognition;
 mod render;
+mod spectra;
 mod survey;
 
 use std::path::Path;
 
 pub use gather::gather;
 pub use options::ReportOptions;
+pub use recognition::recognise;
 pub use render::page;
 
 use crate::data::{Samples, atomic};

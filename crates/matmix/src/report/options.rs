@@ -1,6 +1,6 @@
 //! What a user can choose about a report.
 
-use super::content::{Axis, Colours, Confusion};
+use super::content::{Axis, Colours, Confusion, HeldOut};
 use crate::data::{Labels, ModelFile, Samples};
 use crate::error::{Error, Result};
 use crate::model::History;
@@ -30,8 +30,12 @@ pub struct ReportOptions {
     pub seed: Option<u64>,
     /// Further facts for the summary: the metadata of the model file, say.
     pub metadata: Vec<(String, String)>,
-    /// The confusion of a recognition experiment, to be shown with the labels.
+    /// The confusion of a recognition experiment, to be shown with the labels: see [`recognise`](super::recognise).
     pub recognition: Option<Confusion>,
+    /// What samples are called, one name per sample, or none.
+    pub names: Vec<String>,
+    /// How well the model does on samples it was not fitted to.
+    pub held_out: Option<HeldOut>,
     /// The largest number of samples on the map.
     pub points: usize,
     /// The largest number of bytes of sample pictures.
@@ -53,6 +57,8 @@ impl Default for ReportOptions {
             seed: None,
             metadata: vec![],
             recognition: None,
+            names: vec![],
+            held_out: None,
             points: 3000,
             picture_bytes: 2_400_000,
         }
@@ -96,6 +102,9 @@ impl ReportOptions {
                 value: format!("class {index} of {}", labels.names.len()),
                 expected: "indices of the class names",
             });
+        }
+        if !self.names.is_empty() && self.names.len() != samples.len() {
+            return Err(Error::Count { what: "names", expected: samples.len(), found: self.names.len() });
         }
         if !self.axes.is_empty() && self.axes.len() != order {
             return Err(Error::Option {

@@ -112,7 +112,8 @@ const labelOf = (position) => (stored.label.length ? stored.label_names[stored.l
 
 function sampleName(position) {
   const label = labelOf(position);
-  return `Sample ${stored.index[position]}${label === null ? "" : `, label ${label}`}`;
+  const name = stored.name.length ? ` (${stored.name[position]})` : "";
+  return `Sample ${stored.index[position]}${name}${label === null ? "" : `, label ${label}`}`;
 }
 
 // ---- colours -------------------------------------------------------------------------------------------------

@@ -35,7 +35,9 @@ pub fn page(content: &Content) -> Result<String> {
             context! {
                 content => Serde(content),
                 facts => Serde(content.summary.facts()),
-                accuracy => content.recognition.as_ref().map(|r| r.accuracy()),
+                recognised => content.recognition.as_ref()
+                    .map(|r| format!("Recognition: {:.1} % right", 100.0 * r.accuracy())),
+                component_names => (0..content.components.len()).map(|k| k.to_string()).collect::<Vec<_>>(),
                 data => inert(&data),
                 style => STYLE,
                 script => SCRIPT,

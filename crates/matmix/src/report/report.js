@@ -110,6 +110,51 @@ function swatch(group) {
   return svg("svg", { viewBox: "0 0 16 16", class: "mark", "aria-hidden": "true" }, mark);
 }
 
+// ---- modes ---------------------------------------------------------------------------------------------------
+
+function setUpModes() {
+  const [choice, list] = [byId("modes-component"), byId("modes-list")];
+  const SHOWN = 4;
+  const show = (k) => list.replaceChildren(...view.shape.map((side, mode) => {
+    const axis = view.axes[mode];
+    const rank = ranks[mode];
+    const loading = components[k].loadings[mode];
+    const counted = !(axis && axis.step);
+    const block = view.block[mode] || 1;
+    const xs = Array.from({ length: side }, (_, i) => (counted ? i * block : axis.start + axis.step * (i * block + (block - 1) / 2)));
+    // The strongest first: a column is as strong as it is long.
+    const columns = Array.from({ length: rank }, (_, j) => Float64Array.from({ length: side }, (_, i) => loading[i * rank + j]));
+    const strength = (column) => column.reduce((sum, v) => sum + v * v, 0);
+    columns.sort((a, b) => strength(b) - strength(a));
+    const name = axisTitle(axis) || `mode ${mode + 1}`;
+    const host = html("div", { class: "pair", "data-mode": mode });
+    const [curves, spectrum] = [html("div", { class: "panel" }), html("div", { class: "panel" })];
+    host.append(curves, spectrum);
+    const few = columns.slice(0, SHOWN);
+    modeChart(curves, `loadings-${k}-${mode}`, `Loadings along ${name}`, { curves: few, xs, xTitle: axisTitle(axis) || "Entry", counted });
+    curves.append(html("div", { class: "lines" }, few.map((_, j) => {
+      const mark = svg("svg", { viewBox: "0 0 16 16", class: "mark", "aria-hidden": "true" }, svg("line", { x1: 1, x2: 15, y1: 8, y2: 8, "stroke-width": 3 }));
+      mark.style.stroke = groupColour(j);
+      return html("span", { class: "line" }, mark, `${j + 1}`);
+    }), rank > SHOWN && html("span", { class: "unit" }, `and ${rank - SHOWN} weaker ones`)));
+    const shares = components[k].spectra[mode];
+    if (shares.length) {
+      const held = shares.slice(0, rank).reduce((sum, share) => sum + share, 0);
+      // As far as there is something to see: four times what is kept.
+      const first = shares.slice(0, Math.max(24, 4 * rank));
+      spectrumChart(spectrum, `spectrum-${k}-${mode}`, `Spectrum along ${name}`, { shares: first, kept: rank });
+      spectrum.append(html("p", { class: "about" }, `The model keeps ${rank} of ${shares.length} directions; the first ${rank} hold ${percent(held)} of the variance`
+        + (rank < shares.length ? `, the next would add ${percent(shares[rank])}.` : ".")));
+    } else {
+      spectrum.append(html("p", { class: "about" }, "Not computed: the mode is too long, or the component has no samples on this page."));
+    }
+    return host;
+  }));
+  choice.append(...components.map((c, k) => html("option", { value: k }, `${k} (${percent(c.weight)})`)));
+  choice.addEventListener("change", () => show(Number(choice.value)));
+  show(0);
+}
+
 // ---- explorer ------------------------------------------------------------------------------------------------
 
 const explorer = { component: 0, core: new Float64Array(coreSize), matrix: null, shown: 8, loaded: null };
@@ -233,7 +278,7 @@ function drawReconstructions() {
 
 // ---- map -----------------------------------------------------------------------------------------------------
 
-const map = { now: -1, places: null, by: "component", hidden: new Set(), show: null };
+const map = { now: -1, places: null, by: "component", hidden: new Set(), show: null, zoom: 1, centre: null };
 
 function setUpMap() {
   const byLabel = stored.label.length > 0;
@@ -253,7 +298,10 @@ function setUpMap() {
     rows: () => [["sample", "component", ...(byLabel ? ["label"] : []), "x", "y", "log-likelihood", "relative error"],
       ...stored.index.map((n, i) => [n, stored.component[i], ...(byLabel ? [labelOf(i)] : []), stored.x[i], stored.y[i], stored.log_likelihood[i], stored.relative_error[i]])],
   });
-  chart.append(html("div", { class: "panel-head" }, html("label", null, "Colour by ", choice), save), host, legend);
+  const find = html("input", { type: "search", id: "map-find", placeholder: "number, name or label", "aria-label": "Find a sample by its number, name or label; Enter finds the next" });
+  const zoomer = (text, label, factor) => html("button", { type: "button", class: "zoom", "aria-label": label, title: label, onclick: () => zoomBy(factor) }, text);
+  const zoomers = html("div", { class: "zooms" }, zoomer("+", "Zoom in", 1.6), zoomer("\u2212", "Zoom out", 1 / 1.6), zoomer("\u21ba", "Show all", 0));
+  chart.append(html("div", { class: "panel-head" }, html("label", null, "Colour by ", choice), html("label", null, "Find ", find), zoomers, save), host, legend);
 
   const groupOf = (i) => (map.by === "label" ? stored.label[i] : stored.component[i]);
   const visible = (i) => !map.hidden.has(groupOf(i));
@@ -265,8 +313,8 @@ function setUpMap() {
     const [x0, x1] = padded(stored.x, 0.03);
     const [y0, y1] = padded(stored.y, 0.03);
     const margin = { left: 14, right: 14, top: 14, bottom: 30 };
-    const zoom = Math.min((width - margin.left - margin.right) / (x1 - x0), (height - margin.top - margin.bottom) / (y1 - y0));
-    const [cx, cy] = [(x0 + x1) / 2, (y0 + y1) / 2];
+    const zoom = map.zoom * Math.min((width - margin.left - margin.right) / (x1 - x0), (height - margin.top - margin.bottom) / (y1 - y0));
+    const [cx, cy] = map.centre || [(x0 + x1) / 2, (y0 + y1) / 2];
     const [mx, my] = [width / 2, margin.top + (height - margin.top - margin.bottom) / 2];
     const px = (i) => mx + zoom * (stored.x[i] - cx);
     const py = (i) => my - zoom * (stored.y[i] - cy);
@@ -285,9 +333,44 @@ function setUpMap() {
     drawn.append(svg("text", { x: width - margin.right, y: height - 8, class: "title end" }, caption));
     const ring = svg("circle", { r: radius + 5, class: "ring", visibility: "hidden" });
     drawn.append(ring);
-    map.places = { px, py, ring };
+    map.places = { px, py, ring, at: (x, y) => [cx + (x - mx) / zoom, cy - (y - my) / zoom], zoom, centre: [cx, cy] };
     host.replaceChildren(drawn);
     if (map.now >= 0) mark(map.now);
+  };
+
+  // Zooms around a point of the chart, its middle if none is given; a factor of 0 shows everything again.
+  const zoomBy = (factor, x, y) => {
+    const [before, was] = [map.places, map.zoom];
+    map.zoom = factor ? Math.min(200, Math.max(1, map.zoom * factor)) : 1;
+    if (map.zoom === 1) {
+      map.centre = null;
+    } else if (x !== undefined) {
+      // What is under the pointer stays there.
+      const [ax, ay] = before.at(x, y);
+      const share = was / map.zoom;
+      map.centre = [ax + (before.centre[0] - ax) * share, ay + (before.centre[1] - ay) * share];
+    } else {
+      map.centre = before.centre;
+    }
+    draw(Math.round(host.clientWidth));
+  };
+
+  // The next sample whose number, name or label is what was typed; one that holds it where there is none.
+  const search = (text) => {
+    const wanted = text.trim().toLowerCase();
+    if (!wanted) return;
+    const names = (i) => [`${stored.index[i]}`, stored.name[i] || "", labelOf(i) || ""].map((name) => name.toLowerCase());
+    const order = Array.from({ length: stored.count }, (_, n) => (Math.max(map.now, -1) + 1 + n) % stored.count).filter(visible);
+    const found = order.find((i) => names(i).includes(wanted)) ?? order.find((i) => names(i).slice(1).some((name) => name.includes(wanted)));
+    if (found === undefined) {
+      live.textContent = `No sample of this page is called \u201c${text.trim()}\u201d.`;
+      return;
+    }
+    if (map.zoom > 1) {
+      map.centre = [stored.x[found], stored.y[found]];
+      draw(Math.round(host.clientWidth));
+    }
+    map.show(found);
   };
 
   const mark = (i) => {
@@ -340,9 +423,29 @@ function setUpMap() {
     const i = nearest(event.clientX - area.left, event.clientY - area.top, () => true, (dx, dy) => dx * dx + dy * dy);
     if (i >= 0) map.show(i);
   };
-  host.addEventListener("pointermove", point);
-  host.addEventListener("pointerdown", point);
+  let dragged = null;
+  host.addEventListener("pointermove", (event) => {
+    if (!dragged || !event.buttons) { point(event); return; }
+    const { places, from } = dragged;
+    map.centre = [places.centre[0] - (event.clientX - from[0]) / places.zoom, places.centre[1] + (event.clientY - from[1]) / places.zoom];
+    draw(Math.round(host.clientWidth));
+  });
+  host.addEventListener("pointerdown", (event) => {
+    point(event);
+    dragged = map.zoom > 1 ? { places: map.places, from: [event.clientX, event.clientY] } : null;
+  });
+  for (const end of ["pointerup", "pointerleave"]) host.addEventListener(end, () => { dragged = null; });
+  host.addEventListener("wheel", (event) => {
+    // Without Ctrl the wheel moves the page, as everywhere else on it.
+    if (!event.ctrlKey && !event.metaKey) return;
+    event.preventDefault();
+    const area = host.getBoundingClientRect();
+    zoomBy(event.deltaY < 0 ? 1.25 : 0.8, event.clientX - area.left, event.clientY - area.top);
+  }, { passive: false });
+  find.addEventListener("keydown", (event) => { if (event.key === "Enter") search(find.value); });
   host.addEventListener("keydown", (event) => {
+    const factor = { "+": 1.6, "=": 1.6, "-": 1 / 1.6, 0: 0 }[event.key];
+    if (factor !== undefined) { event.preventDefault(); zoomBy(factor); return; }
     const direction = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
     if (!direction) return;
     event.preventDefault();
@@ -395,11 +498,54 @@ function shadeTables() {
   });
   document.querySelectorAll("[data-csv]").forEach((node) => {
     const table = byId(node.dataset.csv);
+    if (table.tagName !== "TABLE") { drawCounts(table, node); return; }
     node.append(saver(node.dataset.csv, table.caption.textContent, {
       drawn: () => tableSvg(table),
       rows: () => [...table.rows].map((row) => [...row.cells].map((cell) => (cell.tagName === "TD" ? Number(cell.textContent) : cell.textContent))),
     }));
   });
+}
+
+// A table too large to be read: one pixel per count, dark where a row has most of its samples.
+function drawCounts(host, head) {
+  const of = host.id === "confusion" ? data.recognition : data.agreement;
+  const [rows, columns] = [of.counts.length, of.labels.length];
+  const rowName = (r) => (host.id === "confusion" ? of.labels[r] : `component ${r}`);
+  const canvas = html("canvas", { width: columns, height: rows, class: "drawing", role: "img", "aria-label": host.dataset.caption });
+  const image = canvas.getContext("2d").createImageData(columns, rows);
+  of.counts.forEach((row, r) => {
+    const total = row.reduce((sum, n) => sum + n, 0) || 1;
+    row.forEach((n, c) => {
+      // The square root lets a single confusion be seen beside a full diagonal.
+      const from = 3 * Math.round(255 * Math.sqrt(n / total));
+      for (let i = 0; i < 3; i++) image.data[4 * (r * columns + c) + i] = tables.sequential[from + i];
+      image.data[4 * (r * columns + c) + 3] = 255;
+    });
+  });
+  canvas.getContext("2d").putImageData(image, 0, 0);
+  canvas.style.aspectRatio = Math.min(4, Math.max(0.5, columns / rows));
+  const readout = html("p", { class: "status", role: "status", "aria-live": "polite" }, "\u00a0");
+  canvas.addEventListener("pointermove", (event) => {
+    const area = canvas.getBoundingClientRect();
+    const place = (at, length, count) => Math.min(count - 1, Math.max(0, Math.floor((count * at) / length)));
+    const [r, c] = [place(event.clientY - area.top, area.height, rows), place(event.clientX - area.left, area.width, columns)];
+    readout.textContent = `${rowName(r)}, ${of.labels[c]}: ${of.counts[r][c]}`;
+  });
+  host.append(canvas, readout);
+  head.append(saver(host.id, host.dataset.caption, {
+    rows: () => [[host.dataset.corner, ...of.labels], ...of.counts.map((row, r) => [rowName(r), ...row])],
+  }));
+}
+
+function drawMistakes() {
+  if (!byId("mistakes")) return;
+  byId("mistakes").append(...data.recognition.mistakes.map(({ sample, nearest }) => {
+    const strip = html("div", { class: "strip two" });
+    const short = (position) => stored.name[position] || `sample ${stored.index[position]}`;
+    fillStrip(strip, [samplePicture(sample, short(sample)), samplePicture(nearest, short(nearest))]);
+    strip.setAttribute("aria-label", `${sampleName(sample)}, taken for ${sampleName(nearest)}`);
+    return html("figure", { class: "triple" }, strip, html("figcaption", null, html("b", null, labelOf(sample)), " taken for ", html("b", null, labelOf(nearest))));
+  }));
 }
 
 // The table as a chart of squares, for saving; the page itself shows a real table.
@@ -432,11 +578,13 @@ setUpSlices();
 drawGlance();
 drawConvergence();
 drawComponents();
+setUpModes();
 setUpExplorer();
 drawReconstructions();
 setUpMap();
 drawOutliers();
 shadeTables();
+drawMistakes();
 
 // For tests and for the curious in the console.
 window.matmixReport = {
@@ -447,6 +595,7 @@ window.matmixReport = {
   mapSample: () => (map.now < 0 ? null : stored.index[map.now]),
   mapPlace: (position) => ({ x: map.places.px(position), y: map.places.py(position) }),
   compose: (k, core) => Array.from(compose(k, core)),
+  mapZoom: () => map.zoom,
   slice: () => slice.now,
   readyAfter: performance.now(),
 };

@@ -2,8 +2,9 @@
 
 use base64::Engine as _;
 use matmix::data::{Labels, digits};
-use matmix::report::{ReportOptions, content::Floats, gather, page, write_report};
-use matmix::{Error, Event, Fit, FitOptions, Samples, StopReason, fit};
+use matmix::report::content::{Axis, Floats, HeldOut};
+use matmix::report::{ReportOptions, gather, page, recognise, write_report};
+use matmix::{Distance, Error, Event, Fit, FitOptions, Samples, StopReason, fit};
 
 fn fitted() -> (Samples<'static>, Labels, Fit) {
     let digits = digits();
@@ -169,4 +170,40 @@ fn what_cannot_be_reported_is_an_error_and_leaves_no_file() {
     let error = write_report(&model, &holed, &ReportOptions::default(), &path).unwrap_err();
     assert!(matches!(error, Error::NotFinite { sample: 1, .. }), "{error}");
     assert!(!path.exists());
+}
+
+#[test]
+fn names_held_out_samples_and_mistakes_are_those_that_were_given() {
+    let (samples, labels, Fit { model, .. }) = fitted();
+    let held_out = HeldOut::new(&model, &samples).unwrap();
+    assert!(close(held_out.log_likelihood, model.score(&samples).unwrap()));
+    assert!(close(held_out.reconstruction_error, model.reconstruction_error(&samples).unwrap()));
+    let found = recognise(&model.clone().into(), &samples, &labels, Distance::Paper).unwrap();
+    let wrong: usize = found.counts.iter().flatten().sum::<usize>()
+        - found.counts.iter().enumerate().map(|(i, row)| row[i]).sum::<usize>();
+    assert_eq!(found.mistakes.len(), wrong);
+    assert!(wrong > 12 && found.mistakes.iter().all(|m| labels.index[m.sample] != labels.index[m.nearest]));
+    let options = ReportOptions {
+        labels: Some(labels.clone()),
+        names: (0..250).map(|n| format!("{n}.png")).collect(),
+        recognition: Some(found),
+        held_out: Some(held_out.clone()),
+        ..ReportOptions::default()
+    };
+    let content = gather(&model, &samples, &options).unwrap();
+    let stored = &content.samples;
+    assert!(stored.index.iter().zip(&stored.name).all(|(n, name)| *name == format!("{n}.png")));
+    // The samples of the fit "held out" are explained as the samples of the fit are.
+    assert!(close(held_out.explained, content.summary.explained));
+    let mistakes = content.recognition.unwrap().mistakes;
+    assert_eq!(mistakes.len(), 12);
+    for mistake in mistakes {
+        assert_ne!(stored.label[mistake.sample], stored.label[mistake.nearest]);
+        assert!(mistake.sample.max(mistake.nearest) < stored.pictures);
+    }
+    let few = ReportOptions { names: vec!["a".into()], ..ReportOptions::default() };
+    assert!(gather(&model, &samples, &few).unwrap_err().to_string().starts_with("1 names for 250 samples"));
+    for bad in ["time=1", "time=0:x", "time=2:2"] {
+        assert!(Axis::parse(bad, 5).unwrap_err().to_string().contains("such as"), "{bad}");
+    }
 }
