@@ -8,8 +8,7 @@ use std::error::Error;
 use std::path::Path;
 
 use matmix::data::{Labels, digits};
-use matmix::report::content::{Axis, Confusion};
-use matmix::report::{ReportOptions, write_report};
+use matmix::report::{Axis, Confusion, ReportOptions, write_report};
 use matmix::{Distance, FitOptions, Mixture, Model, Recognizer, Samples, fit};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use matmix::data::Labels;
-use matmix::report::content::{Axis, Colours, Confusion};
-use matmix::report::{ReportOptions, gather, page};
+use matmix::report::{Axis, Colours, Confusion, ReportOptions, html};
 use matmix::{Distance, Recognizer};
 
 use crate::data_args::{DataOptions, Seen};
@@ -81,7 +80,7 @@ impl Report {
             options.recognition = Some(recognition(&seen, labels, distance.parse()?)?);
         }
         options.labels = labels;
-        let page = page(&gather(mixture, &seen.view, &options)?)?;
+        let page = html(mixture, &seen.view, &options)?;
         drop(spinner);
         target.write_text(&page)?;
         target.say_wrote(quiet, "", "; open it in a browser");
