@@ -4,8 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use matmix::data::Labels;
-use matmix::report::content::{Axis, Colours, HeldOut};
-use matmix::report::{ReportOptions, recognise, write_report};
+use matmix::report::{Axis, Colours, HeldOut, ReportOptions, recognise, write_report};
 use matmix::{
     Device, FitOptions, Meter, Missing, Mixture, Model, ModelFile, OnlineFit, Preset, SelectOptions, Start,
 };

@@ -8,8 +8,7 @@ use std::error::Error;
 use std::path::Path;
 
 use matmix::data::{Labels, digits};
-use matmix::report::content::{Axis, HeldOut};
-use matmix::report::{ReportOptions, recognise, write_report};
+use matmix::report::{Axis, HeldOut, ReportOptions, recognise, write_report};
 use matmix::{Distance, FitOptions, Model, Samples, fit};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

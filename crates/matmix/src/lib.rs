@@ -29,6 +29,7 @@ pub mod error;
 pub mod fit;
 mod impute;
 mod infer;
+#[doc(hidden)]
 pub mod linalg;
 mod memory;
 pub mod model;
@@ -57,8 +58,8 @@ pub use impute::Imputed;
 pub use infer::{Projection, Reconstruction};
 pub use linalg::Matrix;
 pub use model::{
-    Component, Criteria, Drawn, Event, History, LowRank, Mixture, Model, Noise, SearchMove, SearchStep,
-    Searched, StopReason,
+    Component, Criteria, Drawn, Early, Event, History, LowRank, Mixture, Model, Noise, SearchMove,
+    SearchStep, Searched, StopReason,
 };
 pub use pass::{Backend, Engine, Precision};
 pub use preset::{Preset, PresetFit};

@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use matmix::Samples;
-use matmix::report::content::{Axis, Colours, HeldOut};
-use matmix::report::{ReportOptions, gather, page, recognise};
+use matmix::report::{Axis, Colours, HeldOut, ReportOptions, html, recognise};
 
 use crate::data_args::{DataOptions, Seen, view};
 use crate::error::hinted;
@@ -90,7 +89,7 @@ impl Report {
             options.held_out = Some(HeldOut::new(mixture, &view(&seen.file, &self.model, &data)?)?);
         }
         options.labels = labels;
-        let page = page(&gather(mixture, &seen.view, &options)?)?;
+        let page = html(mixture, &seen.view, &options)?;
         drop(spinner);
         target.write_text(&page)?;
         target.say_wrote(quiet, "", "; open it in a browser");

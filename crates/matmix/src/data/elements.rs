@@ -8,7 +8,7 @@ use crate::error::Result;
 
 /// The elements of an array, in the type they are worked on.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Elements {
+pub(crate) enum Elements {
     /// From `u1` and `b1`.
     U8(Vec<u8>),
     /// From `f4` (and `f2`).
@@ -28,7 +28,7 @@ impl Elements {
     }
 
     /// The number of elements.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Elements::U8(x) => x.len(),
             Elements::F32(x) => x.len(),
@@ -36,13 +36,8 @@ impl Elements {
         }
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Samples of `shape`, one after the other.
-    pub fn into_samples(self, shape: &[usize]) -> Result<Samples<'static>> {
+    pub(crate) fn into_samples(self, shape: &[usize]) -> Result<Samples<'static>> {
         match self {
             Elements::U8(x) => Samples::from_vec(shape, x),
             Elements::F32(x) => Samples::from_vec(shape, x),
@@ -51,7 +46,7 @@ impl Elements {
     }
 
     /// Element `i` as a double.
-    pub fn get(&self, i: usize) -> f64 {
+    pub(crate) fn get(&self, i: usize) -> f64 {
         match self {
             Elements::U8(x) => f64::from(x[i]),
             Elements::F32(x) => f64::from(x[i]),

@@ -7,9 +7,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::atomic::write_file;
-pub use super::elements::Elements;
 pub(crate) use super::elements::{
-    decode, decode_into, element_size, from_fortran_order, worked_bytes, worked_in,
+    Elements, decode, decode_into, element_size, from_fortran_order, worked_bytes, worked_in,
 };
 use super::flat::{FlatFile, map_known};
 use super::limit::Limit;
@@ -23,7 +22,7 @@ const PIECE: usize = 1 << 20;
 
 /// What the header of a `.npy` file says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Header {
+pub(crate) struct Header {
     /// The element type as NumPy writes it: `<f4`, `|u1`.
     pub descr: String,
     /// Whether the first axis varies fastest.
@@ -36,7 +35,7 @@ pub struct Header {
 
 impl Header {
     /// Reads the header at the start of `bytes`; the error says what is wrong with it.
-    pub fn parse(bytes: &[u8]) -> std::result::Result<Self, String> {
+    pub(crate) fn parse(bytes: &[u8]) -> std::result::Result<Self, String> {
         if bytes.len() < 10 || &bytes[..6] != MAGIC {
             return Err("it does not begin with \\x93NUMPY".into());
         }
@@ -77,7 +76,7 @@ impl Header {
     }
 
     /// The number of elements, if it can be counted.
-    pub fn count(&self) -> Option<usize> {
+    pub(crate) fn count(&self) -> Option<usize> {
         self.shape.iter().try_fold(1usize, |n, &axis| n.checked_mul(axis))
     }
 }
@@ -100,7 +99,7 @@ fn quoted(text: &str) -> Option<&str> {
 
 /// An array in memory: what a `.npy` file or a member of an `.npz` archive holds.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Array {
+pub(crate) struct Array {
     /// The axes.
     pub shape: Vec<usize>,
     /// The elements in C order.
@@ -108,7 +107,7 @@ pub struct Array {
 }
 
 /// Decodes a whole `.npy` file from memory; the error says what is wrong with it.
-pub fn parse(bytes: &[u8]) -> std::result::Result<Array, String> {
+pub(crate) fn parse(bytes: &[u8]) -> std::result::Result<Array, String> {
     let header = Header::parse(bytes)?;
     let body = body(&header, bytes)?;
     let elements = decode(&header.descr, body)?;

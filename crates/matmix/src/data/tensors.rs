@@ -101,7 +101,8 @@ impl Tensors {
         Ok(())
     }
 
-    pub(crate) fn has(&self, name: &str) -> bool {
+    /// Whether there is one of this name.
+    pub fn has(&self, name: &str) -> bool {
         self.tensors.contains_key(name)
     }
 
@@ -117,7 +118,8 @@ impl Tensors {
         self.metadata.insert(key.into(), value);
     }
 
-    pub(crate) fn add(&mut self, name: String, shape: Vec<usize>, data: Vec<f64>) {
+    /// Adds one, in row-major order.
+    pub fn add(&mut self, name: String, shape: Vec<usize>, data: Vec<f64>) {
         self.tensors.insert(name, (shape, data));
     }
 
@@ -137,8 +139,11 @@ impl Tensors {
             .collect())
     }
 
-    /// A tensor whose axes are as expected; `None` accepts any length but zero.
-    pub(crate) fn get(&self, name: &str, axes: &[Option<usize>]) -> Result<(&[usize], &[f64])> {
+    /// The axes and the numbers of a tensor whose axes are as expected; `None` accepts any length but zero.
+    ///
+    /// # Errors
+    /// If there is no such tensor, or if it holds NaN or infinity.
+    pub fn get(&self, name: &str, axes: &[Option<usize>]) -> Result<(&[usize], &[f64])> {
         let Some((shape, data)) = self.tensors.get(name) else {
             let found: Vec<&str> = self.names().collect();
             return Err(self.wrong(format!("it has no tensor `{name}`; it has {}", found.join(", "))));

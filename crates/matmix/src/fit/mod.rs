@@ -19,6 +19,7 @@
 //! | [`checkpoint`], [`identity`] | the state of a long fit on disk, and what it is recognised by |
 //! | [`threads`] | how many threads |
 
+#[doc(hidden)]
 pub mod accelerate;
 mod checkpoint;
 mod few_samples;

@@ -4,6 +4,8 @@
 //! scratch and a good part of each of our own, for a handful of functions. Everything gives the same bits on any number of
 //! threads; what runs over the samples is in [`cpu`](crate::cpu), and so are the instruction sets.
 //!
+//! Not part of the interface but for [`Matrix`](crate::Matrix): public for the tests, whose oracles are made of it.
+//!
 //! | file | what |
 //! |---|---|
 //! | [`matrix`], [`tensor`], [`pairs`] | a matrix; mode products of a tensor, and of one whose modes come in pairs |

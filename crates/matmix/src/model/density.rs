@@ -97,7 +97,7 @@ impl Exponent {
 /// Everything that follows from the distance δ of a sample is asked of here: a pass, its bounds and whoever infers
 /// know nothing of the exponent.
 #[derive(Debug, Clone)]
-pub struct Density {
+pub(crate) struct Density {
     /// 1 / (s_j + σ²).
     pub(crate) precision: Vec<f64>,
     /// (s_j + 2σ²) / (s_j + σ²)²: what Y_j² takes off the squared reconstruction error.
@@ -110,7 +110,7 @@ pub struct Density {
 
 impl Density {
     /// Prepares the density of a component.
-    pub fn new(component: &Component) -> Self {
+    pub(crate) fn new(component: &Component) -> Self {
         let s = component.core_variances();
         let noise = component.noise_variance();
         let size = component.mean().len() as f64;
@@ -156,14 +156,9 @@ impl Density {
         self.exponent.log_weight(delta)
     }
 
-    /// Q = Y ⊘ (s + σ²): the posterior mean of the core from Y = (X − M) ×_1 U^(1)ᵀ … ×_D U^(D)ᵀ.
-    pub fn posterior_mean(&self, y: &[f64]) -> Vec<f64> {
-        y.iter().zip(&self.precision).map(|(y, p)| y * p).collect()
-    }
-
     /// v = σ² ⊘ (s + σ²): the posterior variance of each entry of the core. The entries are independent. With Student-t noise it is
     /// the variance where u = 1.
-    pub fn posterior_variance(&self) -> Vec<f64> {
+    pub(crate) fn posterior_variance(&self) -> Vec<f64> {
         self.precision.iter().map(|p| p * self.noise_variance).collect()
     }
 }

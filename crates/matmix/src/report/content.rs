@@ -3,6 +3,8 @@
 //! [`Content`] is written into the page as JSON. The template renders its text and tables, so that the report can be
 //! read without a script; `report.js` draws its pictures and charts. Positions (`typical`, `outliers`, …) point into
 //! [`StoredSamples`], never into the user's data; `index` there leads back to the data.
+//!
+//! Not part of the interface but for what [`ReportOptions`](super::ReportOptions) is made of: public for the tests.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -229,7 +231,7 @@ impl Axis {
     /// last of `entries`.
     ///
     /// ```
-    /// use matmix::report::content::Axis;
+    /// use matmix::report::Axis;
     ///
     /// let time = Axis::parse("time (s)=0:2.5", 6)?;
     /// assert_eq!((time.name.as_str(), time.unit.as_str(), time.step), ("time", "s", 0.5));

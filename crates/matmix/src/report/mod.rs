@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | [`content`] | the data contract: everything a page shows |
+//! | `content` | the data contract: everything a page shows |
 //! | `gather` | model and samples → content; with `survey`, `findings`, `layout`, `plane`, `spectra` and `agreement` |
 //! | `recognition` | the recognition experiment |
 //! | `render` | content → page |
@@ -22,6 +22,7 @@
 //! ```
 
 mod agreement;
+#[doc(hidden)]
 pub mod content;
 mod findings;
 mod gather;
@@ -35,9 +36,12 @@ mod survey;
 
 use std::path::Path;
 
+pub use content::{Axis, Cell, Colours, Confusion, HeldOut, Mistake};
+#[doc(hidden)]
 pub use gather::gather;
 pub use options::ReportOptions;
 pub use recognition::recognise;
+#[doc(hidden)]
 pub use render::page;
 
 use crate::data::{Samples, atomic};
@@ -51,6 +55,14 @@ pub fn write_report(
     options: &ReportOptions,
     path: impl AsRef<Path>,
 ) -> Result<()> {
-    let page = page(&gather(model, samples, options)?)?;
+    let page = html(model, samples, options)?;
     atomic::write_file(path.as_ref(), |file| file.write_all(page.as_bytes()))
+}
+
+/// The same page as text, for whoever keeps it elsewhere than in a file.
+///
+/// # Errors
+/// Samples of another shape than the model's, or that are not finite, and options that do not fit them.
+pub fn html(model: &Mixture, samples: &Samples<'_>, options: &ReportOptions) -> Result<String> {
+    page(&gather(model, samples, options)?)
 }

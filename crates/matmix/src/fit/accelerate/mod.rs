@@ -4,6 +4,8 @@
 //! leads instead of from F(F(x)). A guess is kept if its likelihood is not below that of F(x), which is known: the evaluation
 //! of a guess is the first pass of the next iteration, so that only a refused one costs anything. docs/performance.md
 //! has what it saves, and what else was tried.
+//!
+//! Not part of the interface: public for `examples/acceleration/`, which compares it with what else was tried.
 
 mod coordinates;
 
