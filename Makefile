@@ -16,7 +16,7 @@ python: ## the Python package, built and installed into .venv
 check: ## the fast tier: formatting, unit tests, the parts of the library that build alone; under a minute after a build
 	cargo fmt --all --check
 	cargo test -p matmix --lib
-	cargo test -p matmix-cli --bins
+	cargo test -p matmix-cli --lib
 	cargo check -p matmix --no-default-features
 
 test: lint test-rust test-python test-browser ## every test
@@ -25,8 +25,7 @@ test-rust: ## unit, property, golden, snapshot and documentation tests
 	cargo test --features matmix/ndarray
 
 test-python: python ## the Python package, scikit-learn's own checks and the worked example
-	cargo build --release -p matmix-cli
-	MATMIX_BIN=$(CURDIR)/target/release/matmix sh python/scripts/test.sh
+	MATMIX_BIN=$(CURDIR)/.venv/bin/matmix sh python/scripts/test.sh
 
 test-browser: ## the report in a real browser, where one is installed
 	tests/browser/run.sh

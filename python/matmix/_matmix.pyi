@@ -36,6 +36,7 @@ __all__ = [
     "load_model",
     "merge_sums",
     "open",
+    "program",
     "run_task",
     "select_mixture",
     "tree_levels",
@@ -381,6 +382,7 @@ def fit_low_rank(
     tol: float,
     threads: int | None,
 ) -> tuple[LowRankModel, list[float], str]: ...
+def program(arguments: Sequence[str]) -> int: ...
 def run_task(
     task: bytes,
     x: NDArray[Any],

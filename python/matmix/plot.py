@@ -242,8 +242,8 @@ def modes(
         fig = plt.figure(figsize=(6.2, 1.9 * len(factors) + 0.3), layout="constrained")
     axes = np.asarray(fig.subplots(len(factors), 1, squeeze=False)).ravel()
     for mode, (ax, loading) in enumerate(zip(axes, factors, strict=True)):
-        given = None if coordinates is None else coordinates[mode]
-        places = np.arange(len(loading)) if given is None else np.asarray(given)
+        where = None if coordinates is None else coordinates[mode]
+        places = np.arange(len(loading)) if where is None else np.asarray(where)
         if places.shape != (len(loading),):
             raise ValueError(f"the coordinates of mode {mode} have shape {places.shape}, not ({len(loading)},)")
         strongest = np.argsort(-(loading**2).sum(axis=0), kind="stable")[:count]

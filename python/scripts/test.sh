@@ -1,6 +1,6 @@
 #!/bin/sh
 # Everything that is promised about the Python package, in the virtual environment that `build.sh` made.
-# MATMIX_BIN, if set, names the program, and its models are compared with Python's, too.
+# MATMIX_BIN, if set, names the program (the one that the package brings along, say), and its models are compared with Python's.
 set -eu
 cd "$(dirname "$0")/../.."
 venv=${VENV:-.venv}

@@ -15,6 +15,7 @@ mod mixture;
 mod names;
 mod patches;
 mod pools;
+mod program;
 mod progress;
 mod recognize;
 
@@ -44,6 +45,8 @@ mod _matmix {
         PatchDenoiserModel, PatchFisherModel, PatchGallery, PatchWindows, estimate_noise, fit_patch_denoiser,
         fit_patch_fisher,
     };
+    #[pymodule_export]
+    use super::program::program;
     #[pymodule_export]
     use super::progress::Progress;
     #[pymodule_export]

@@ -37,10 +37,9 @@ def folder(digits, tmp_path_factory):
     return folder
 
 
-def shell(*arguments, path=None, cwd=None):
-    """The program, with the Python of these tests on its path."""
-    here = str(Path(sys.executable).parent)
-    environment = {**os.environ, "PATH": os.pathsep.join([here, os.environ["PATH"]]) if path is None else path}
+def shell(*arguments, python=sys.executable, cwd=None):
+    """The program, with the Python of these tests."""
+    environment = {**os.environ, "MATMIX_PYTHON": str(python)}
     command = [os.environ["MATMIX_BIN"], "fit", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, cwd=cwd)
 
@@ -145,12 +144,13 @@ def test_without_the_package_it_says_what_to_install(folder, tmp_path):
     bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')  # without site-packages
     bare.chmod(0o755)
     arguments = ["--dask", "tcp://127.0.0.1:1", folder / "*.npy", "-o", tmp_path / "m.mm"]
-    done = shell(*arguments, path=os.pathsep.join([str(tmp_path), os.environ["PATH"]]))
+    done = shell(*arguments, python=bare)
     assert done.returncode == 2
     assert "cannot import what it needs: No module named" in done.stderr and "pip install" in done.stderr
 
 
 def test_without_python_it_says_what_to_install(folder, tmp_path):
-    done = shell("--dask", "tcp://127.0.0.1:1", folder / "*.npy", "-o", tmp_path / "m.mm", path=str(tmp_path))
+    nowhere = tmp_path / "nowhere"
+    done = shell("--dask", "tcp://127.0.0.1:1", folder / "*.npy", "-o", tmp_path / "m.mm", python=nowhere)
     assert done.returncode == 2
     assert "python3 cannot be run" in done.stderr and "pip install" in done.stderr

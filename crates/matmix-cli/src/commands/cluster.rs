@@ -10,7 +10,7 @@ use crate::error::hinted;
 use crate::interrupt;
 
 /// What it takes, for whoever does not have it.
-const INSTALL: &str = "--dask runs through the Python package: `pip install '.[dask]'` at the top of the repository, for the python3 on your path";
+const INSTALL: &str = "--dask runs through the Python package: `pip install '.[dask]'` at the top of the repository, for the python3 on your path or the one that MATMIX_PYTHON names";
 
 /// What python3 runs. With -c the current folder comes first among the places modules are sought in, and a `json.py` beside
 /// the data would be run: it is taken out before anything is imported that is not built in. (Python 3.10 has no -P, and
@@ -32,7 +32,9 @@ sys.exit(main(sys.argv[1:]))
 
 /// Asks the Python package for a fit; what it answers.
 pub(crate) fn ask(request: &Value) -> anyhow::Result<Value> {
-    let mut python = Command::new("python3");
+    // The package that brings this program along names its own interpreter.
+    let interpreter = std::env::var_os("MATMIX_PYTHON").unwrap_or_else(|| "python3".into());
+    let mut python = Command::new(interpreter);
     python.args(["-c", PROGRAM, &request.to_string()]);
     python.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
     let answer = interrupt::run(&mut python)
