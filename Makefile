@@ -39,11 +39,12 @@ soak: ## a fit killed 200 times, and broken files for SECONDS_EACH seconds per r
 	MATMIX_KILLS=200 cargo test -p matmix-cli --test cli killed
 	$(MAKE) fuzz
 
-lint: ## formatting and lints, without a single warning
+lint: ## formatting and lints, without a single warning; an example on every public type
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --features matmix/ndarray -- -D warnings
 	cargo clippy -p matmix --no-default-features -- -D warnings
-	RUSTDOCFLAGS='-D warnings -A rustdoc::private_intra_doc_links' cargo doc --quiet --no-deps -p matmix
+	RUSTDOCFLAGS='-D warnings -A rustdoc::private_intra_doc_links' cargo doc --quiet --no-deps -p matmix --features ndarray,cuda
+	python3 scripts/examples.py target/doc/matmix
 
 bench: bench-kernels ## us and the peers: writes docs/benchmarks.md, its numbers and its picture (about 20 minutes)
 	benchmarks/run.sh

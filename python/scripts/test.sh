@@ -4,8 +4,8 @@
 set -eu
 cd "$(dirname "$0")/../.."
 venv=${VENV:-.venv}
-"$venv/bin/ruff" check python benchmarks
-"$venv/bin/ruff" format --check python benchmarks
+"$venv/bin/ruff" check python benchmarks scripts
+"$venv/bin/ruff" format --check python benchmarks scripts
 "$venv/bin/mypy"
 # From outside the sources, so that the installed wheel is what is tested.
 root=$PWD

@@ -17,6 +17,18 @@ const RANK: usize = 5;
 const LEFT: f64 = 1e-6;
 
 /// The options of a [`PatchDenoiser`].
+///
+/// ```
+/// use matmix::{FitOptions, PatchDenoiser, PatchDenoiserOptions, Samples};
+///
+/// let pixels: Vec<f64> = (0..2 * 256).map(|i| f64::from((i * i) % 101)).collect();
+/// let images = Samples::from_vec(&[16, 16], pixels)?;
+/// let fit = FitOptions { components: 2, max_iter: 3, ..FitOptions::default() };
+/// let options = PatchDenoiserOptions { size: vec![4, 6], max_patches: 200, fit };
+/// let denoiser = PatchDenoiser::fit(&images, &options)?;
+/// assert_eq!((denoiser.model().shape(), denoiser.model().rank()), (&[4, 6][..], &[4, 5][..]));
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct PatchDenoiserOptions {
     /// The sides of the patches: one for all modes or one per mode.

@@ -14,6 +14,20 @@ const WORTH_IT: f64 = 5e8;
 
 choices! {
     /// Where passes are computed.
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    /// use matmix::{Backend, Device, FitOptions, Samples, fit_on};
+    ///
+    /// let numbers: Vec<f64> = (0..360).map(|i| f64::from((i * 37) % 101)).collect();
+    /// let samples = Samples::from_vec(&[4, 3], numbers)?;
+    /// let device: Device = "cpu".parse()?;
+    /// let backend = device.backend(&samples, 1)?;
+    /// let options = FitOptions { rank: vec![1], ..FitOptions::default() };
+    /// let fitted = fit_on(&*backend.over(&samples)?, &options, &mut |_| ControlFlow::Continue(()))?;
+    /// assert_eq!((fitted.assigned, backend.name().starts_with("cpu")), (vec![30], true));
+    /// # Ok::<(), matmix::Error>(())
+    /// ```
     pub enum Device {
         /// The processor. The same seed gives the same bits on every machine with the same instructions.
         #[default]
@@ -26,6 +40,21 @@ choices! {
 }
 
 /// What is known about a GPU.
+///
+/// ```
+/// use matmix::{Device, Error};
+///
+/// match Device::gpus() {
+///     Ok(gpus) => {
+///         for (number, gpu) in gpus.iter().enumerate() {
+///             let (all, free) = gpu.memory;
+///             assert!(gpu.number == number && free <= all, "{}", gpu.name);
+///         }
+///     }
+///     // No driver, no library, or a build without the feature `cuda`.
+///     Err(error) => assert!(matches!(error, Error::Device { .. })),
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gpu {
     /// Its number, from 0.

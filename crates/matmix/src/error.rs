@@ -6,6 +6,15 @@
 use std::path::{Path, PathBuf};
 
 /// Whatever data, options or files can cause. Nothing that a user can do makes the library panic.
+///
+/// ```
+/// use matmix::{Error, Samples};
+///
+/// // Variants carry facts, messages say what would have been right.
+/// let error = Samples::from_vec(&[2, 2], vec![0.0; 5]).unwrap_err();
+/// assert_eq!(error, Error::DataLength { shape: vec![2, 2], found: 5 });
+/// assert_eq!(error.to_string(), "5 numbers do not divide into samples of shape 2×2 (4 numbers each)");
+/// ```
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -449,6 +458,23 @@ pub enum Error {
 }
 
 /// What happened to a file.
+///
+/// ```
+/// use matmix::data::npy;
+/// use matmix::error::Change;
+/// use matmix::{Error, FitOptions, Samples, fit};
+///
+/// let folder = tempfile::tempdir().unwrap();
+/// let path = folder.path().join("x.npy");
+/// npy::write_array(&path, &[5, 2], &[1.0f32; 10])?;
+/// let samples = Samples::from_npy(&path)?;
+/// // Somebody cuts the file short before the fit begins.
+/// let before = path.metadata().unwrap().len();
+/// std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(100).unwrap();
+/// let error = fit(&samples, &FitOptions { rank: vec![1], ..FitOptions::default() }).unwrap_err();
+/// assert_eq!(error, Error::Changed { path, change: Change::Size { before, after: 100 } });
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {
@@ -481,6 +507,20 @@ impl std::fmt::Display for Change {
 }
 
 /// The library's results.
+///
+/// ```
+/// use matmix::{Result, Samples};
+///
+/// fn mean(shape: &[usize], numbers: &[f64]) -> Result<f64> {
+///     let samples = Samples::from_slice(shape, numbers)?;
+///     let values = samples.to_f64(0..samples.len())?;
+///     Ok(values.iter().sum::<f64>() / values.len() as f64)
+/// }
+///
+/// assert_eq!(mean(&[2], &[1.0, 2.0, 3.0, 6.0]), Ok(3.0));
+/// assert!(mean(&[3], &[1.0, 2.0, 3.0, 6.0]).is_err());
+/// # Ok::<(), matmix::Error>(())
+/// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {

@@ -13,6 +13,20 @@ use crate::model::{Chance, Holes, Mixture, Pattern};
 use crate::parallel;
 
 /// Samples whose missing cells were filled in.
+///
+/// ```
+/// use matmix::{Component, Matrix, Mixture, Samples};
+///
+/// // Two numbers of variance 2 and covariance 1, with means 1 and 2.
+/// let component = Component::new(&[2], vec![1.0, 2.0], vec![Matrix::from_vec(2, 1, vec![1.0, 1.0])], 1.0)?;
+/// let model = Mixture::new(&[2], vec![1.0], vec![component])?;
+/// let filled = model.impute(&Samples::from_vec(&[2], vec![3.0, f64::NAN])?)?;
+/// // The second given the first: 2 + ½ (3 − 1), with a variance of 2 − ½.
+/// assert!((filled.values[1] - 3.0).abs() < 1e-12);
+/// assert!((filled.deviations[1].powi(2) - 1.5).abs() < 1e-12);
+/// assert_eq!((filled.missing, filled.values[0], filled.deviations[0]), (1, 3.0, 0.0));
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Imputed {
     /// N × P: what was observed as it was, what was missing by its conditional mean.

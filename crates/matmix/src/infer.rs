@@ -10,6 +10,20 @@ use crate::pass::{AskPass, Backend, Engine, Question};
 
 choices! {
     /// How a sample is rebuilt from its cores.
+    ///
+    /// ```
+    /// use matmix::{Component, Matrix, Mixture, Reconstruction, Samples};
+    ///
+    /// // Two components around −1 and 1, and a sample right between them.
+    /// let around = |mean: f64| Component::new(&[1], vec![mean], vec![Matrix::identity(1, 1)], 1.0);
+    /// let model = Mixture::new(&[1], vec![1.0, 1.0], vec![around(-1.0)?, around(1.0)?])?;
+    /// let sample = Samples::from_vec(&[1], vec![0.0])?;
+    /// // Either of them would put it half way to its own mean; both together leave it where it is.
+    /// let by_one = model.reconstruct(&sample, Reconstruction::MostProbable)?;
+    /// let by_both = model.reconstruct(&sample, Reconstruction::Weighted)?;
+    /// assert!((by_one[0].abs() - 0.5).abs() < 1e-12 && by_both[0].abs() < 1e-12);
+    /// # Ok::<(), matmix::Error>(())
+    /// ```
     pub enum Reconstruction {
         /// From the most probable component: the paper's rule.
         #[default]
@@ -29,6 +43,18 @@ impl Reconstruction {
 }
 
 /// Everything the paper asks for about new samples: all K cores, the γ's and the most probable component.
+///
+/// ```
+/// use matmix::{Component, Matrix, Mixture, Samples};
+///
+/// let around = |mean: f64| Component::new(&[2], vec![mean; 2], vec![Matrix::identity(2, 1)], 1.0);
+/// let model = Mixture::new(&[2], vec![1.0, 1.0], vec![around(0.0)?, around(50.0)?])?;
+/// let found = model.project(&Samples::from_vec(&[2], vec![4.0, 1.0, 50.0, 50.0])?)?;
+/// assert_eq!((&found.components[..], &found.responsibilities[..]), (&[0, 1][..], &[1.0, 0.0, 0.0, 1.0][..]));
+/// // U = (1, 0)ᵀ and σ² = 1: a core is half of the first number less its mean. One under each component:
+/// assert!((found.cores[0] - 2.0).abs() < 1e-12 && (found.cores[1] + 23.0).abs() < 1e-12);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Projection {
     /// Q_n^(k), N × K × ρ.

@@ -7,6 +7,17 @@ use crate::model::{History, Model};
 use crate::pass::{Backend, Engine, MissingCells};
 
 /// A model by the name it was published under.
+///
+/// ```
+/// use matmix::{Preset, Samples};
+///
+/// let preset: Preset = "mixppca".parse()?;
+/// assert!(preset.is_mixture() && preset.fits_order(2));
+/// // It looks at matrices as vectors, with as many factors as a core has entries.
+/// let samples = Samples::from_vec(&[4, 3], vec![0.0; 120])?;
+/// assert_eq!((preset.view(&samples)?.shape(), preset.rank(&[4, 3], &[2, 2])), (&[12][..], vec![4]));
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Preset {
     /// Principal component analysis of the flattened samples.
@@ -30,6 +41,20 @@ pub enum Preset {
 }
 
 /// What a preset gives: a model and, in both cases, e over the iterations.
+///
+/// ```
+/// use std::ops::ControlFlow;
+/// use matmix::{FitOptions, Model, Preset, Samples};
+///
+/// let numbers: Vec<f64> = (0..360).map(|i| f64::from((i * 37) % 101)).collect();
+/// let samples = Samples::from_vec(&[4, 3], numbers)?;
+/// let options = FitOptions { components: 2, rank: vec![2, 1], ..FitOptions::default() };
+/// let fit = |preset: Preset| preset.fit(&samples, &options, &mut |_| ControlFlow::Continue(()));
+/// let (glram, mixture) = (fit(Preset::Glram)?, fit(Preset::MixB2dPpca)?);
+/// assert!(matches!(glram.model, Model::LowRank(_)) && glram.history.log_likelihood.is_empty());
+/// assert_eq!((mixture.model.n_components(), mixture.assigned.iter().sum::<u64>()), (2, 30));
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct PresetFit {
     /// Which preset.

@@ -9,6 +9,16 @@ use super::source::{Buffer, Chunk, Element, Residence, Source};
 use crate::error::Result;
 
 /// Which values, as they are stored, stand for a cell that was not observed.
+///
+/// ```
+/// use matmix::Samples;
+/// use matmix::data::FillValue;
+///
+/// let samples = Samples::from_vec(&[3], vec![1.0, -9999.0, 0.0])?.with_fill_value(FillValue::Below(0.0))?;
+/// let missing: Vec<bool> = samples.to_f64(0..1)?.iter().map(|x| x.is_nan()).collect();
+/// assert_eq!(missing, [false, true, false]);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum FillValue {
     /// This one.

@@ -25,6 +25,19 @@ pub struct Meter {
 }
 
 /// What a [`Meter`] says.
+///
+/// ```
+/// use std::sync::Arc;
+/// use matmix::data::Reading;
+/// use matmix::pass::{MomentsPass, Task};
+/// use matmix::{Cpu, Meter, Samples};
+///
+/// let meter = Arc::new(Meter::new());
+/// let samples = Samples::from_vec(&[2], vec![0.0; 20])?.with_meter(meter.clone());
+/// Task::from(MomentsPass { origin: vec![0.0; 2], digest: false }).run(&Cpu::best(), &samples, 0)?;
+/// assert_eq!(meter.read(), Reading { passes: 1, done: 10, total: 10 });
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
     /// How many passes have been begun.

@@ -5,6 +5,19 @@ use crate::options::choices;
 
 choices! {
     /// What a NaN in the samples is.
+    ///
+    /// ```
+    /// use matmix::{FitOptions, Missing, Samples, fit};
+    ///
+    /// let mut numbers: Vec<f64> = (0..360).map(|i| f64::from((i * 37) % 101)).collect();
+    /// numbers[7] = f64::NAN;
+    /// let samples = Samples::from_vec(&[4, 3], numbers)?;
+    /// let options = FitOptions { rank: vec![1], ..FitOptions::default() };
+    /// assert!(fit(&samples, &options).is_err());
+    /// let fitted = fit(&samples, &FitOptions { missing: Missing::Nan, ..options })?;
+    /// assert_eq!((fitted.missing.cells, fitted.missing.samples), (1, 1));
+    /// # Ok::<(), matmix::Error>(())
+    /// ```
     pub enum Missing {
         /// A mistake: it is named in an error.
         #[default]

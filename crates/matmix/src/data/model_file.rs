@@ -13,6 +13,21 @@ use crate::model::{History, LowRank, Model};
 const FORMAT: &str = "model file";
 
 /// A model and what is known about how it came about.
+///
+/// ```
+/// use matmix::{FitOptions, Input, ModelFile, Samples, fit};
+///
+/// let numbers: Vec<f64> = (0..360).map(|i| f64::from((i * 37) % 101)).collect();
+/// let samples = Samples::from_vec(&[4, 3], numbers)?;
+/// let fitted = fit(&samples, &FitOptions { components: 2, rank: vec![1], ..FitOptions::default() })?;
+/// let input = Some(Input::of(samples.shape(), &samples)?);
+/// let file = ModelFile { input, history: Some(fitted.history), ..ModelFile::new(fitted.model.into()) };
+/// let folder = tempfile::tempdir().unwrap();
+/// let path = folder.path().join("model.safetensors");
+/// file.save(&path)?;
+/// assert_eq!(ModelFile::load(&path)?.model, file.model);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelFile {
     /// The model.

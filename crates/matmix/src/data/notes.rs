@@ -6,6 +6,18 @@ use crate::error::sides;
 
 /// A choice that was made while data was opened. The library prints none of them: they are in
 /// [`DataSet::notes`](super::DataSet::notes).
+///
+/// ```
+/// use matmix::data::{Note, OpenOptions, open};
+///
+/// let folder = tempfile::tempdir().unwrap();
+/// let path = folder.path().join("x.csv");
+/// std::fs::write(&path, "width,height\n1,2\n3,4\n").unwrap();
+/// let data = open(path.to_str().unwrap(), &OpenOptions::default())?;
+/// assert_eq!(data.notes, [Note::Heading { line: "width,height".into() }]);
+/// assert!(data.notes[0].to_string().contains("is taken for the names of the columns"));
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Note {

@@ -18,6 +18,21 @@ use crate::error::{Error, Result, sides};
 const STDIN: &str = "-";
 
 /// How data is to be opened.
+///
+/// ```
+/// use matmix::data::{OpenOptions, npy, open};
+///
+/// let folder = tempfile::tempdir().unwrap();
+/// let path = folder.path().join("x.npy");
+/// npy::write_array(&path, &[10, 4], &(0u8..40).collect::<Vec<_>>())?;
+/// // Vectors of four as 2×2 matrices, halved, without the first three.
+/// let options =
+///     OpenOptions { shape: Some(vec![2, 2]), take: Some(3..10), scale: Some(0.5), ..OpenOptions::default() };
+/// let samples = open(path.to_str().unwrap(), &options)?.samples;
+/// assert_eq!((samples.len(), samples.shape()), (7, &[2, 2][..]));
+/// assert_eq!(samples.to_f64(0..1)?, [6.0, 6.5, 7.0, 7.5]);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct OpenOptions {
     /// The shape of one sample, where the data does not say it or says another one of the same size.
@@ -75,6 +90,20 @@ impl OpenOptions {
 }
 
 /// Samples, their labels if they have any, and where they come from.
+///
+/// ```
+/// use matmix::data::{OpenOptions, open};
+///
+/// let folder = tempfile::tempdir().unwrap();
+/// let [numbers, labels] = ["x.csv", "y.txt"].map(|name| folder.path().join(name));
+/// std::fs::write(&numbers, "1,2\n3,4\n5,6\n").unwrap();
+/// std::fs::write(&labels, "b\na\nb\n").unwrap();
+/// let options = OpenOptions { labels: Some(labels), ..OpenOptions::default() };
+/// let data = open(numbers.to_str().unwrap(), &options)?;
+/// assert_eq!((data.samples.len(), data.format), (3, "CSV"));
+/// assert_eq!(data.labels.unwrap().index, [1, 0, 1]);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct DataSet {

@@ -7,6 +7,16 @@ use crate::options::choices;
 
 choices! {
     /// The element types that are worked on as they are stored.
+    ///
+    /// ```
+    /// use matmix::Samples;
+    /// use matmix::data::Element;
+    ///
+    /// let bytes = Samples::from_vec(&[2, 2], vec![0u8; 12])?;
+    /// assert_eq!((bytes.element(), bytes.stored_bytes()), (Element::U8, 12));
+    /// assert_eq!("f32".parse::<Element>()?.size(), 4);
+    /// # Ok::<(), matmix::Error>(())
+    /// ```
     pub enum Element {
         /// Bytes, as grey images are stored; contracted in single precision.
         #[default]
@@ -30,6 +40,14 @@ impl Element {
 }
 
 /// A run of samples as a source holds them: sample after sample, each in row-major order.
+///
+/// ```
+/// use matmix::data::{Chunk, Element};
+///
+/// let chunk = Chunk::U8(&[1, 2, 3, 4]);
+/// assert_eq!((chunk.len(), chunk.element(), chunk.get(1)), (4, Element::U8, 2.0));
+/// assert_eq!(chunk.slice(2..4), Chunk::U8(&[3, 4]));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Chunk<'a> {
     /// Bytes.
@@ -93,6 +111,19 @@ impl<'a> Chunk<'a> {
 }
 
 /// Room for a source that has to copy or decode what it returns; one per thread, reused from chunk to chunk.
+///
+/// ```
+/// use matmix::Samples;
+/// use matmix::data::{Buffer, Chunk};
+///
+/// let samples = Samples::from_vec(&[2], vec![1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+/// let mut buffer = Buffer::new();
+/// assert_eq!(samples.stored(1..3, &mut buffer)?, Chunk::F32(&[3.0, 4.0, 5.0, 6.0]));
+/// // Some of them, out of order, have to be copied: that is what the buffer is for.
+/// let chosen = samples.select(&[2, 0])?;
+/// assert_eq!(chosen.stored(0..2, &mut buffer)?, Chunk::F32(&[5.0, 6.0, 1.0, 2.0]));
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Buffer {
     /// Room for bytes.
@@ -133,6 +164,18 @@ impl Buffer {
 }
 
 /// Where the samples of a source are, nearest first.
+///
+/// ```
+/// use matmix::Samples;
+/// use matmix::data::{Residence, npy};
+///
+/// let folder = tempfile::tempdir().unwrap();
+/// let path = folder.path().join("x.npy");
+/// npy::write_array(&path, &[3, 2], &[0.0f32; 6])?;
+/// assert_eq!(Samples::from_npy(&path)?.residence(), Residence::Mapped);
+/// assert_eq!(Samples::from_vec(&[2], vec![0.0f32; 6])?.residence(), Residence::Memory);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Residence {
     /// In memory.
@@ -147,6 +190,36 @@ pub enum Residence {
 ///
 /// A source that already holds the elements in memory (or maps them) returns a borrow of itself and leaves
 /// the buffer alone; one that has to decode fills the buffer and returns a borrow of that.
+///
+/// ```
+/// use std::ops::Range;
+/// use std::sync::Arc;
+/// use matmix::data::{Buffer, Chunk, Element, Source};
+/// use matmix::{Result, Samples};
+///
+/// /// A million pairs (n, n²) that are nowhere until they are asked for.
+/// struct Squares;
+///
+/// impl Source for Squares {
+///     fn shape(&self) -> &[usize] {
+///         &[2]
+///     }
+///     fn len(&self) -> usize {
+///         1_000_000
+///     }
+///     fn element(&self) -> Element {
+///         Element::F64
+///     }
+///     fn read<'a>(&'a self, range: Range<usize>, buffer: &'a mut Buffer) -> Result<Chunk<'a>> {
+///         buffer.f64 = range.flat_map(|n| [n as f64, (n * n) as f64]).collect();
+///         Ok(Chunk::F64(&buffer.f64))
+///     }
+/// }
+///
+/// let samples = Samples::from_source(Arc::new(Squares))?;
+/// assert_eq!(samples.to_f64(9..11)?, [9.0, 81.0, 10.0, 100.0]);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 pub trait Source: Send + Sync {
     /// The shape of one sample: one side per mode.
     fn shape(&self) -> &[usize];
@@ -203,6 +276,17 @@ impl<'a, T: Clone> InMemory<'a, T> {
 }
 
 /// An element type that can stand in a [`Chunk`].
+///
+/// ```
+/// use matmix::data::Scalar;
+///
+/// fn sum<T: Scalar>(elements: &[T]) -> f64 {
+///     let chunk = T::chunk(elements);
+///     (0..chunk.len()).map(|i| chunk.get(i)).sum()
+/// }
+///
+/// assert_eq!((sum(&[1u8, 2, 3]), sum(&[0.5f32, 0.25])), (6.0, 0.75));
+/// ```
 pub trait Scalar: bytemuck::Pod + Send + Sync {
     /// Which of the three it is.
     const ELEMENT: Element;

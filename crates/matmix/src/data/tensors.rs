@@ -18,6 +18,18 @@ use crate::model::{Component, DEGREES_OF_FREEDOM, Mixture, Noise, Parameter};
 pub(crate) const VERSION: &str = "1";
 
 /// Named tensors of doubles and text: what model files and checkpoints are made of.
+///
+/// ```
+/// use matmix::data::Tensors;
+///
+/// // What `Steps::write` and `Steps::read` of a model do.
+/// let mut tensors = Tensors::default();
+/// tensors.add("centres".into(), vec![2, 3], vec![0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+/// let (axes, centres) = tensors.get("centres", &[None, Some(3)])?;
+/// assert_eq!((axes, centres[4]), (&[2, 3][..], 4.0));
+/// assert!(tensors.get("centres", &[Some(3), Some(3)]).is_err() && !tensors.has("weights"));
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Tensors {
     path: PathBuf,

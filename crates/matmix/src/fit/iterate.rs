@@ -15,6 +15,23 @@ use crate::walk::Stage;
 const SETTLED: f64 = 0.2;
 
 /// What the loop itself needs to know.
+///
+/// ```
+/// use matmix::fit::LoopOptions;
+/// use matmix::{History, StopRule};
+///
+/// let options = LoopOptions {
+///     n_init: 1,
+///     max_iter: 100,
+///     tol: 1e-3,
+///     stop: StopRule::LogLikelihood,
+///     accelerate: false,
+///     checkpoint: None,
+/// };
+/// let after = |log_likelihood: &[f64]| History { log_likelihood: log_likelihood.to_vec(), ..History::default() };
+/// assert!(!options.converged(&after(&[-5.0, -4.0])));
+/// assert!(options.converged(&after(&[-5.0, -4.0, -3.999])));
+/// ```
 #[derive(Debug, Clone)]
 pub struct LoopOptions {
     /// How many times to begin.
@@ -51,6 +68,21 @@ impl LoopOptions {
 }
 
 /// What a callback sees after the start (iteration 0) and after each iteration.
+///
+/// ```
+/// use std::ops::ControlFlow;
+/// use matmix::{FitOptions, Progress, Samples, StopReason, fit_with};
+///
+/// let numbers: Vec<f64> = (0..360).map(|i| f64::from((i * 37) % 101)).collect();
+/// let samples = Samples::from_vec(&[4, 3], numbers)?;
+/// let options = FitOptions { rank: vec![1], tol: 0.0, ..FitOptions::default() };
+/// let fitted = fit_with(&samples, &options, &mut |progress: &Progress<'_>| match progress.iteration {
+///     0..2 => ControlFlow::Continue(()),
+///     _ => ControlFlow::Break(()),
+/// })?;
+/// assert_eq!((fitted.n_iterations(), fitted.stop()), (2, StopReason::Stopped));
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Progress<'a> {
@@ -75,9 +107,56 @@ pub struct Progress<'a> {
 }
 
 /// A callback per iteration; `ControlFlow::Break(())` stops the fit and keeps the model.
+///
+/// ```
+/// use std::ops::ControlFlow;
+/// use matmix::fit::Observer;
+/// use matmix::{FitOptions, Samples, fit_with};
+///
+/// let numbers: Vec<f64> = (0..360).map(|i| f64::from((i * 37) % 101)).collect();
+/// let samples = Samples::from_vec(&[4, 3], numbers)?;
+/// let mut seen = Vec::new();
+/// let observer: &mut Observer<'_> = &mut |progress| {
+///     seen.push(progress.log_likelihood);
+///     ControlFlow::Continue(())
+/// };
+/// let fitted = fit_with(&samples, &FitOptions { rank: vec![1], ..FitOptions::default() }, observer)?;
+/// assert_eq!(seen, fitted.history.log_likelihood);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 pub type Observer<'a> = dyn FnMut(&Progress<'_>) -> ControlFlow<()> + Send + 'a;
 
 /// What a fit ends with.
+///
+/// ```
+/// use std::ops::ControlFlow;
+/// use matmix::fit::{Evaluation, LoopOptions, Steps, iterate};
+/// # use matmix::pass::Stage;
+/// # use matmix::{History, Result, StopRule};
+///
+/// // A number that every iteration halves, and whose error is itself.
+/// struct Halve;
+/// # impl Steps for Halve {
+/// #     type Model = f64;
+/// #     type Sums = ();
+/// #     fn start(&mut self, _: usize, _: &mut History) -> Result<f64> {
+/// #         Ok(1.0)
+/// #     }
+/// #     fn evaluate(&mut self, &x: &f64, _: Stage) -> Result<Evaluation<()>> {
+/// #         let (log_likelihood, sampling_error, assigned) = (f64::NAN, 0.0, vec![]);
+/// #         Ok(Evaluation { log_likelihood, sampling_error, reconstruction_error: x, assigned, sums: () })
+/// #     }
+/// #     fn update(&mut self, x: &f64, _: (), _: Stage) -> Result<f64> {
+/// #         Ok(x / 2.0)
+/// #     }
+/// # }
+/// # let stop = StopRule::ReconstructionError;
+/// # let options = LoopOptions { n_init: 1, max_iter: 3, tol: 0.0, stop, accelerate: false, checkpoint: None };
+/// let finished = iterate(&mut Halve, &options, &mut |_| ControlFlow::Continue(()))?;
+/// assert_eq!(finished.model, 0.125);
+/// assert_eq!(finished.history.reconstruction_error, [1.0, 0.5, 0.25, 0.125]);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finished<M> {
     /// The best model of all restarts.

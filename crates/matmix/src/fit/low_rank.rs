@@ -43,6 +43,17 @@ const PART_ITERATIONS: usize = 8;
 const UNLIKE: f64 = 0.02;
 
 /// The options of a low-rank fit.
+///
+/// ```
+/// use matmix::{LowRankOptions, Samples, fit_low_rank};
+///
+/// let numbers: Vec<f64> = (0..360).map(|i| f64::from((i * 37) % 101)).collect();
+/// let samples = Samples::from_vec(&[4, 3], numbers)?;
+/// // 2DPCA: rows are kept whole.
+/// let fitted = fit_low_rank(&samples, &LowRankOptions { rank: vec![4, 1], ..LowRankOptions::default() })?;
+/// assert_eq!((fitted.model.rank(), fitted.model.core_len()), (&[4, 1][..], 4));
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LowRankOptions {
@@ -65,6 +76,18 @@ impl Default for LowRankOptions {
 }
 
 /// A fitted `LowRank` and how it came about.
+///
+/// ```
+/// use matmix::{LowRankOptions, Samples, StopReason, fit_low_rank};
+///
+/// let numbers: Vec<f64> = (0..360).map(|i| f64::from((i * 37) % 101)).collect();
+/// let samples = Samples::from_vec(&[4, 3], numbers)?;
+/// let fitted = fit_low_rank(&samples, &LowRankOptions { rank: vec![2, 2], ..LowRankOptions::default() })?;
+/// assert_eq!(fitted.stop, StopReason::Converged);
+/// let last = *fitted.reconstruction_error.last().unwrap();
+/// assert!((last - fitted.model.reconstruction_error(&samples)?).abs() < 1e-9 * last);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct LowRankFit {
     /// The model.

@@ -18,6 +18,17 @@ use crate::pass::{EmPass, EmSums, Engine, MissingCells, Moments, Precision, Upda
 use crate::walk::Stage;
 
 /// A fitted mixture and how it came about.
+///
+/// ```
+/// use matmix::{FitOptions, Samples, fit};
+///
+/// let numbers: Vec<f64> = (0..360).map(|i| f64::from((i * 37) % 101)).collect();
+/// let samples = Samples::from_vec(&[4, 3], numbers)?;
+/// let fitted = fit(&samples, &FitOptions { components: 2, rank: vec![1], ..FitOptions::default() })?;
+/// assert_eq!((fitted.assigned.iter().sum::<u64>(), fitted.range), (30, [0.0, 100.0]));
+/// assert!((fitted.log_likelihood() - fitted.model.score(&samples)?).abs() < 1e-9);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fit {
     /// The model with the largest log-likelihood of all restarts.

@@ -12,6 +12,18 @@ use crate::pass::{Engine, Precision};
 
 choices! {
     /// Which algorithm maximises the likelihood.
+    ///
+    /// ```
+    /// use matmix::{Algorithm, FitOptions, Samples, fit};
+    ///
+    /// let numbers: Vec<f64> = (0..360).map(|i| f64::from((i * 37) % 101)).collect();
+    /// let samples = Samples::from_vec(&[4, 3], numbers)?;
+    /// let options = FitOptions { components: 2, rank: vec![2, 1], max_iter: 4, tol: 0.0, ..FitOptions::default() };
+    /// let paper = fit(&samples, &FitOptions { algorithm: Algorithm::Paper, ..options.clone() })?;
+    /// let exact = fit(&samples, &FitOptions { algorithm: "exact".parse()?, ..options })?;
+    /// assert_eq!((paper.n_iterations(), exact.n_iterations()), (4, 4));
+    /// # Ok::<(), matmix::Error>(())
+    /// ```
     pub enum Algorithm {
         /// EM with the exact posterior and parameter expansion: any order, never decreasing.
         #[default]
@@ -23,6 +35,20 @@ choices! {
 
 choices! {
     /// When the change of one iteration is small enough to stop.
+    ///
+    /// ```
+    /// use matmix::{FitOptions, Samples, StopReason, StopRule, fit};
+    ///
+    /// let numbers: Vec<f64> = (0..360).map(|i| f64::from((i * 37) % 101)).collect();
+    /// let samples = Samples::from_vec(&[4, 3], numbers)?;
+    /// let stop = StopRule::ReconstructionError;
+    /// let options = FitOptions { rank: vec![2, 1], stop, tol: 0.01, max_iter: 1000, ..FitOptions::default() };
+    /// let fitted = fit(&samples, &options)?;
+    /// assert_eq!(fitted.stop(), StopReason::Converged);
+    /// let [.., before, last] = fitted.history.reconstruction_error[..] else { panic!("one iteration at least") };
+    /// assert!((last - before).abs() <= 0.01);
+    /// # Ok::<(), matmix::Error>(())
+    /// ```
     pub enum StopRule {
         /// |l(t) − l(t−1)| ≤ tol · max(1, |l(t)|) for the mean log-likelihood l.
         #[default]
@@ -34,6 +60,19 @@ choices! {
 
 choices! {
     /// Whether the start of an exact fit is searched for.
+    ///
+    /// ```
+    /// use matmix::{FitOptions, Samples, Search, fit};
+    ///
+    /// // Three groups of forty.
+    /// let numbers: Vec<f64> = (0..1440).map(|i| f64::from((i * 37) % 101 + i / 480 * 500)).collect();
+    /// let samples = Samples::from_vec(&[4, 3], numbers)?;
+    /// let options = FitOptions { components: 3, rank: vec![1], search: Search::Auto, ..FitOptions::default() };
+    /// let fitted = fit(&samples, &options)?;
+    /// assert_eq!(fitted.assigned, [40, 40, 40]);
+    /// assert!(fitted.history.search.is_some());
+    /// # Ok::<(), matmix::Error>(())
+    /// ```
     pub enum Search {
         /// From one component, by splits and merges on the samples they concern: a better optimum for about twice the passes of
         /// a plain fit on small sets, for next to nothing on large ones. Only instead of the start from k-means.
@@ -48,6 +87,18 @@ choices! {
 pub(crate) const DEGREES: std::ops::RangeInclusive<f64> = 0.5..=1e4;
 
 /// The degrees of freedom of Student-t noise.
+///
+/// ```
+/// use matmix::{Dof, FitOptions, Noise, Samples, fit};
+///
+/// let numbers: Vec<f64> = (0..360).map(|i| f64::from((i * 37) % 101)).collect();
+/// let samples = Samples::from_vec(&[4, 3], numbers)?;
+/// let dof: Dof = "5".parse()?;
+/// assert_eq!(dof, Dof::Fixed(5.0));
+/// let options = FitOptions { components: 2, rank: vec![1], noise: Noise::T, dof, ..FitOptions::default() };
+/// assert_eq!(fit(&samples, &options)?.model.degrees_of_freedom(), Some(vec![5.0, 5.0]));
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(into = "DofWritten", try_from = "DofWritten")]
 #[non_exhaustive]
@@ -117,6 +168,20 @@ impl std::str::FromStr for Dof {
 }
 
 /// Where a fit begins.
+///
+/// ```
+/// use matmix::{FitOptions, Samples, Start, fit};
+///
+/// let numbers: Vec<f64> = (0..360).map(|i| f64::from((i * 37) % 101)).collect();
+/// let samples = Samples::from_vec(&[4, 3], numbers)?;
+/// let options = FitOptions { components: 2, rank: vec![1], max_iter: 3, ..FitOptions::default() };
+/// let first = fit(&samples, &options)?;
+/// // Goes on from where the first fit has ended.
+/// let start = Start::Model(Box::new(first.model.clone()));
+/// let second = fit(&samples, &FitOptions { start, ..options })?;
+/// assert!((second.history.log_likelihood[0] - first.log_likelihood()).abs() < 1e-9);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Start {
@@ -168,6 +233,21 @@ impl std::str::FromStr for Start {
 }
 
 /// Where, how often, and whether to go on from what is there.
+///
+/// ```
+/// use matmix::{Checkpoint, FitOptions, Samples, fit};
+///
+/// let numbers: Vec<f64> = (0..360).map(|i| f64::from((i * 37) % 101)).collect();
+/// let samples = Samples::from_vec(&[4, 3], numbers)?;
+/// let folder = tempfile::tempdir().unwrap();
+/// let checkpoint = Checkpoint { path: folder.path().join("fit.checkpoint"), every: 1, resume: true };
+/// let whole = FitOptions { components: 2, rank: vec![1], max_iter: 8, tol: 0.0, ..FitOptions::default() };
+/// let kept = FitOptions { checkpoint: Some(checkpoint), ..whole.clone() };
+/// fit(&samples, &FitOptions { max_iter: 3, ..kept.clone() })?;
+/// // Five more iterations give the same bits as eight without a break.
+/// assert_eq!(fit(&samples, &kept)?.model, fit(&samples, &whole)?.model);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
     /// The file; replaced as a whole each time.
@@ -179,6 +259,19 @@ pub struct Checkpoint {
 }
 
 /// The options of a fit. `..FitOptions::default()` fills in the rest.
+///
+/// ```
+/// use matmix::{FitOptions, Noise, Samples, fit};
+///
+/// let numbers: Vec<f64> = (0..360).map(|i| f64::from((i * 37) % 101)).collect();
+/// let samples = Samples::from_vec(&[4, 3], numbers)?;
+/// let options = FitOptions { components: 2, rank: vec![2, 1], n_init: 3, seed: 1, ..FitOptions::default() };
+/// let model = fit(&samples, &options)?.model;
+/// assert_eq!((model.n_components(), model.rank(), model.noise()), (2, &[2, 1][..], Noise::Gaussian));
+/// // What cannot be meant is said before anything is read.
+/// assert!(FitOptions { components: 31, ..options }.validate(&samples).is_err());
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FitOptions {

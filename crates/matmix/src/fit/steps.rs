@@ -11,6 +11,42 @@ use crate::model::{Event, History, Mixture};
 use crate::walk::Stage;
 
 /// The steps of a fit.
+///
+/// ```
+/// use matmix::fit::{Evaluation, LoopOptions, Steps, iterate};
+/// use matmix::pass::{MomentSums, MomentsPass, Stage};
+/// use matmix::{Engine, History, Result, Samples, StopRule};
+///
+/// /// The point with the least squared distance to all samples.
+/// struct Centre<'a>(&'a dyn Engine);
+///
+/// impl Steps for Centre<'_> {
+///     type Model = Vec<f64>;
+///     type Sums = MomentSums;
+///
+///     fn start(&mut self, _restart: usize, _: &mut History) -> Result<Vec<f64>> {
+///         Ok(vec![0.0; self.0.sample_len()])
+///     }
+///
+///     fn evaluate(&mut self, centre: &Vec<f64>, _: Stage) -> Result<Evaluation<MomentSums>> {
+///         let sums = self.0.sums(&MomentsPass { origin: centre.clone(), digest: false })?;
+///         let reconstruction_error = (sums.squares / sums.weight).sqrt();
+///         let (log_likelihood, sampling_error, assigned) = (f64::NAN, 0.0, vec![sums.n_samples]);
+///         Ok(Evaluation { log_likelihood, sampling_error, reconstruction_error, assigned, sums })
+///     }
+///
+///     fn update(&mut self, centre: &Vec<f64>, sums: MomentSums, _: Stage) -> Result<Vec<f64>> {
+///         Ok(centre.iter().zip(&sums.sum).map(|(c, sum)| c + sum / sums.weight).collect())
+///     }
+/// }
+///
+/// let samples = Samples::from_vec(&[2], vec![1.0, 0.0, 3.0, 2.0, 2.0, 7.0])?;
+/// let stop = StopRule::ReconstructionError;
+/// let options = LoopOptions { n_init: 1, max_iter: 9, tol: 1e-9, stop, accelerate: false, checkpoint: None };
+/// let finished = iterate(&mut Centre(&samples), &options, &mut |_| std::ops::ControlFlow::Continue(()))?;
+/// assert_eq!(finished.model, [2.0, 3.0]);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 pub trait Steps {
     /// What is fitted.
     type Model: Clone;
@@ -95,6 +131,24 @@ pub trait Steps {
 pub(super) type Mended<M, S> = (M, Evaluation<S>);
 
 /// How good a model is, and what its update needs.
+///
+/// ```
+/// use matmix::fit::Evaluation;
+/// use matmix::pass::{MomentSums, MomentsPass};
+/// use matmix::{Engine, Result, Samples};
+///
+/// /// How good a point is that all samples are rebuilt as.
+/// fn evaluate(samples: &dyn Engine, point: &[f64]) -> Result<Evaluation<MomentSums>> {
+///     let sums = samples.sums(&MomentsPass { origin: point.to_vec(), digest: false })?;
+///     let reconstruction_error = (sums.squares / sums.weight).sqrt();
+///     let assigned = vec![sums.n_samples];
+///     Ok(Evaluation { log_likelihood: f64::NAN, sampling_error: 0.0, reconstruction_error, assigned, sums })
+/// }
+///
+/// let samples = Samples::from_vec(&[2], vec![3.0, 4.0, -3.0, -4.0])?;
+/// assert_eq!(evaluate(&samples, &[0.0, 0.0])?.reconstruction_error, 5.0);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Evaluation<S> {
     /// The mean log-likelihood per sample; NaN for a model without one.
@@ -110,6 +164,35 @@ pub struct Evaluation<S> {
 }
 
 /// A model as a vector in which guesses where iterations are heading can be made.
+///
+/// ```
+/// use matmix::fit::Extrapolation;
+///
+/// /// A positive number, extrapolated as its logarithm so that it stays positive.
+/// struct Positive;
+///
+/// impl Extrapolation<f64> for Positive {
+///     fn late(&self) -> f64 {
+///         1e-3
+///     }
+///     fn coordinates(&self, x: &f64) -> Vec<f64> {
+///         vec![x.ln()]
+///     }
+///     fn aligned(&self, x: &f64, _reference: &[f64]) -> Vec<f64> {
+///         self.coordinates(x)
+///     }
+///     fn metric(&self, _: &f64) -> Vec<f64> {
+///         vec![1.0]
+///     }
+///     fn at(&self, _like: &f64, coordinates: &[f64]) -> Option<f64> {
+///         Some(coordinates[0].exp()).filter(|x| x.is_normal())
+///     }
+/// }
+///
+/// // As far again as from 8 to 2.
+/// let next = 2.0 * Positive.coordinates(&2.0)[0] - Positive.coordinates(&8.0)[0];
+/// assert!((Positive.at(&2.0, &[next]).unwrap() - 0.5).abs() < 1e-12);
+/// ```
 pub trait Extrapolation<M> {
     /// The gain of an iteration below which guesses begin, in the unit of the log-likelihood.
     fn late(&self) -> f64;

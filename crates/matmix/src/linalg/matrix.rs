@@ -6,6 +6,14 @@ use super::panel::View;
 use super::vector::dot;
 
 /// A row-major matrix of doubles.
+///
+/// ```
+/// use matmix::Matrix;
+///
+/// let a = Matrix::from_vec(2, 3, vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+/// assert_eq!((a.rows(), a.cols(), a[(1, 0)]), (2, 3, 4.0));
+/// assert_eq!(a.times(&Matrix::identity(3, 1)).col(0), [1.0, 4.0]);
+/// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Matrix {
     rows: usize,

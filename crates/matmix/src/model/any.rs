@@ -3,6 +3,16 @@
 use super::{LowRank, Mixture};
 
 /// Either of the two model types.
+///
+/// ```
+/// use matmix::{LowRank, Matrix, Model};
+///
+/// let loadings = vec![Matrix::identity(4, 2), Matrix::identity(3, 1)];
+/// let model = Model::from(LowRank::new(&[4, 3], vec![0.0; 12], loadings)?);
+/// assert!(matches!(model, Model::LowRank(_)));
+/// assert_eq!((model.sample_len(), model.core_len(), model.n_components()), (12, 2, 1));
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum Model {
     /// A mixture with a noise model.

@@ -10,6 +10,22 @@ use crate::options::choices;
 
 choices! {
     /// The distribution of the samples of a component around its mean.
+    ///
+    /// ```
+    /// use matmix::{FitOptions, Noise, Samples, fit};
+    ///
+    /// // Thirty pairs around (0, 0), and one that is far away.
+    /// let mut numbers: Vec<f64> = (0..60).map(|i| f64::from((i * 37) % 61 - 30)).collect();
+    /// numbers.extend([9000.0, 9000.0]);
+    /// let samples = Samples::from_vec(&[2], numbers)?;
+    /// let mean = |noise| {
+    ///     let options = FitOptions { rank: vec![1], noise, ..FitOptions::default() };
+    ///     fit(&samples, &options).map(|fitted| fitted.model.components()[0].mean()[0])
+    /// };
+    /// assert!(mean(Noise::Gaussian)? > 250.0);
+    /// assert!(mean(Noise::T)?.abs() < 10.0);
+    /// # Ok::<(), matmix::Error>(())
+    /// ```
     pub enum Noise {
         /// Gaussian.
         #[default]
@@ -20,6 +36,19 @@ choices! {
 }
 
 /// Mean, loadings and noise variance of one component, in canonical form.
+///
+/// ```
+/// use matmix::{Component, Matrix};
+///
+/// // X = L B Rᵀ + M + σ ε for 2×2 matrices and cores of 1×1.
+/// let (l, r) = (Matrix::from_vec(2, 1, vec![1.0, 2.0]), Matrix::from_vec(2, 1, vec![1.0, 0.0]));
+/// let component = Component::new(&[2, 2], vec![10.0; 4], vec![l, r], 0.1)?;
+/// // ‖L‖² ‖R‖² = 5 · 1.
+/// assert!((component.core_variances()[0] - 5.0).abs() < 1e-12);
+/// let rebuilt = component.reconstruct(&[3.0]);
+/// assert!(rebuilt.iter().zip([13.0, 10.0, 16.0, 10.0]).all(|(a, b)| (a - b).abs() < 1e-12));
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Component {
     mean: Vec<f64>,

@@ -6,6 +6,18 @@ use crate::options::choices;
 
 choices! {
     /// Why a fit ended. None of them loses the model.
+    ///
+    /// ```
+    /// use matmix::{FitOptions, Samples, StopReason, fit};
+    ///
+    /// let numbers: Vec<f64> = (0..360).map(|i| f64::from((i * 37) % 101)).collect();
+    /// let samples = Samples::from_vec(&[4, 3], numbers)?;
+    /// let few = FitOptions { rank: vec![1], max_iter: 2, tol: 0.0, ..FitOptions::default() };
+    /// assert_eq!(fit(&samples, &few)?.stop(), StopReason::MaxIterations);
+    /// let enough = FitOptions { max_iter: 100, tol: 1e-6, ..few };
+    /// assert_eq!(fit(&samples, &enough)?.stop().name(), "converged");
+    /// # Ok::<(), matmix::Error>(())
+    /// ```
     pub enum StopReason {
         /// The change of an iteration was small enough.
         #[default]
@@ -18,6 +30,16 @@ choices! {
 }
 
 /// Something a user should know about a fit.
+///
+/// ```
+/// use matmix::{Event, FitOptions, Samples, fit};
+///
+/// // Thirty equal samples leave nothing over for the noise.
+/// let samples = Samples::from_vec(&[4, 3], vec![1.0; 360])?;
+/// let fitted = fit(&samples, &FitOptions { rank: vec![1], ..FitOptions::default() })?;
+/// assert!(fitted.history.events.contains(&Event::NoiseAtFloor { component: 0 }));
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -53,6 +75,18 @@ pub enum Event {
 }
 
 /// Log-likelihood and reconstruction error over the iterations; entry 0 is the start.
+///
+/// ```
+/// use matmix::{FitOptions, Samples, fit};
+///
+/// let numbers: Vec<f64> = (0..360).map(|i| f64::from((i * 37) % 101)).collect();
+/// let samples = Samples::from_vec(&[4, 3], numbers)?;
+/// let options = FitOptions { components: 2, rank: vec![2, 1], max_iter: 10, tol: 0.0, ..FitOptions::default() };
+/// let history = fit(&samples, &options)?.history;
+/// assert_eq!((history.n_iterations(), history.log_likelihood.len()), (10, 11));
+/// assert!(history.log_likelihood.is_sorted());
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct History {
     /// The mean log-likelihood per sample, of all samples, of the model after t iterations over all samples.
@@ -84,6 +118,19 @@ pub struct History {
 
 choices! {
     /// What a search did.
+    ///
+    /// ```
+    /// use matmix::{FitOptions, Samples, Search, SearchMove, fit};
+    ///
+    /// // Three groups of forty.
+    /// let numbers: Vec<f64> = (0..1440).map(|i| f64::from((i * 37) % 101 + i / 480 * 500)).collect();
+    /// let samples = Samples::from_vec(&[4, 3], numbers)?;
+    /// let options = FitOptions { components: 3, rank: vec![1], search: Search::Auto, ..FitOptions::default() };
+    /// let steps = fit(&samples, &options)?.history.search.unwrap().steps;
+    /// assert_eq!(steps[0].kind, SearchMove::Begin);
+    /// assert!(steps.iter().any(|step| step.kind == SearchMove::Split && step.kept));
+    /// # Ok::<(), matmix::Error>(())
+    /// ```
     pub enum SearchMove {
         /// It began with one component.
         #[default]
@@ -100,6 +147,19 @@ choices! {
 }
 
 /// One step of a search.
+///
+/// ```
+/// use matmix::{FitOptions, Samples, Search, fit};
+///
+/// let numbers: Vec<f64> = (0..1440).map(|i| f64::from((i * 37) % 101 + i / 480 * 500)).collect();
+/// let samples = Samples::from_vec(&[4, 3], numbers)?;
+/// let options = FitOptions { components: 3, rank: vec![1], search: Search::Auto, ..FitOptions::default() };
+/// let steps = fit(&samples, &options)?.history.search.unwrap().steps;
+/// // From one component to as many as were asked for.
+/// let kept: Vec<usize> = steps.iter().filter(|step| step.kept).map(|step| step.components).collect();
+/// assert_eq!((kept.first(), kept.last()), (Some(&1), Some(&3)));
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SearchStep {
     /// What it did.
@@ -116,6 +176,20 @@ pub struct SearchStep {
 }
 
 /// How a start was searched for.
+///
+/// ```
+/// use matmix::{FitOptions, Samples, Search, fit};
+///
+/// let numbers: Vec<f64> = (0..1440).map(|i| f64::from((i * 37) % 101 + i / 480 * 500)).collect();
+/// let samples = Samples::from_vec(&[4, 3], numbers)?;
+/// let options = FitOptions { components: 3, rank: vec![1], search: Search::Auto, ..FitOptions::default() };
+/// let history = fit(&samples, &options)?.history;
+/// let searched = history.search.unwrap();
+/// let [split, merged, _] = searched.counts();
+/// assert_eq!((searched.samples, 1 + split - merged), (120, 3));
+/// assert!(searched.passes < history.passes && searched.gain() >= 0.0);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Searched {
     /// How many samples it ran on.
@@ -150,6 +224,20 @@ impl Searched {
 }
 
 /// Iterations over a part of the samples.
+///
+/// ```
+/// use matmix::{Early, History};
+///
+/// // One iteration over a quarter of the samples, and two over all of them.
+/// let early = Early { share: 0.25, log_likelihood: vec![-9.0, -8.0], reconstruction_error: vec![3.0, 2.5] };
+/// let history = History {
+///     early: vec![early],
+///     log_likelihood: vec![-8.1, -7.9, -7.8],
+///     reconstruction_error: vec![2.6, 2.4, 2.3],
+///     ..History::default()
+/// };
+/// assert_eq!(history.n_iterations(), 3);
+/// ```
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Early {
     /// The share of the samples.

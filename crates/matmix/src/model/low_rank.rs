@@ -8,6 +8,18 @@ use crate::model::check_loadings;
 ///
 /// Order 1 is PCA, order 2 GLRAM (Ye 2005, which is not centred) or 2DPCA when one mode is kept whole, higher
 /// orders multilinear PCA.
+///
+/// ```
+/// use matmix::{LowRank, Matrix, Samples};
+///
+/// // The first two numbers of vectors of three, less a mean.
+/// let model = LowRank::new(&[3], vec![1.0; 3], vec![Matrix::identity(3, 2)])?;
+/// let samples = Samples::from_vec(&[3], vec![1.0, 2.0, 3.0])?;
+/// assert_eq!(model.transform(&samples)?, [0.0, 1.0]);
+/// assert_eq!(model.reconstruct(&samples)?, [1.0, 2.0, 1.0]);
+/// assert_eq!(model.squared_errors(&samples)?, [4.0]);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct LowRank {
     shape: Vec<usize>,

@@ -17,6 +17,19 @@ use crate::linalg::Matrix;
 ///
 /// Reference: F. Ju, Y. Sun, J. Gao, S. Liu, Y. Hu, *Mixture of Bilateral-Projection Two-dimensional
 /// Probabilistic Principal Component Analysis*, arXiv 1601.01431.
+///
+/// ```
+/// use matmix::{Component, Matrix, Mixture, Samples};
+///
+/// let around = |mean: f64| {
+///     Component::new(&[2, 2], vec![mean; 4], vec![Matrix::identity(2, 1), Matrix::identity(2, 1)], 0.1)
+/// };
+/// let model = Mixture::new(&[2, 2], vec![1.0, 3.0], vec![around(0.0)?, around(10.0)?])?;
+/// assert_eq!(model.weights(), [0.25, 0.75]);
+/// let samples = Samples::from_vec(&[2, 2], vec![0.5, 0.1, 0.0, -0.2, 9.0, 10.1, 9.9, 10.0])?;
+/// assert_eq!(model.assign(&samples)?, [0, 1]);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mixture {
     shape: Vec<usize>,
@@ -26,6 +39,19 @@ pub struct Mixture {
 }
 
 /// What a fitted model costs and what it gains: smaller is better for all but the log-likelihood.
+///
+/// ```
+/// use matmix::{FitOptions, Samples, fit};
+///
+/// let numbers: Vec<f64> = (0..360).map(|i| f64::from((i * 37) % 101)).collect();
+/// let samples = Samples::from_vec(&[4, 3], numbers)?;
+/// let model = fit(&samples, &FitOptions { components: 2, rank: vec![1], ..FitOptions::default() })?.model;
+/// let criteria = model.evaluate(&samples)?;
+/// let m = model.n_parameters() as f64;
+/// assert!((criteria.bic - (m * 30f64.ln() - 2.0 * criteria.log_likelihood)).abs() < 1e-6);
+/// assert!(criteria.icl >= criteria.bic);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Criteria {
     /// Σ_n ln p(X_n), weighted.

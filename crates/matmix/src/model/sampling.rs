@@ -9,6 +9,18 @@ use crate::error::{Error, Result};
 use crate::memory;
 
 /// Samples drawn from a model, each with the component it came from.
+///
+/// ```
+/// use matmix::{Component, Matrix, Mixture, Samples};
+///
+/// let around = |mean: f64| Component::new(&[2], vec![mean; 2], vec![Matrix::identity(2, 1)], 0.1);
+/// let model = Mixture::new(&[2], vec![1.0, 1.0], vec![around(0.0)?, around(50.0)?])?;
+/// let drawn = model.sample(20, 7);
+/// assert_eq!((drawn.samples.len(), drawn.components.len()), (40, 20));
+/// // Components that far apart are told from one another without a mistake.
+/// assert_eq!(model.assign(&Samples::from_vec(&[2], drawn.samples)?)?, drawn.components);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Drawn {
     /// n × P, sample after sample.

@@ -10,6 +10,19 @@ use crate::options::choices;
 
 choices! {
     /// Something a model can be asked about a sample.
+    ///
+    /// ```
+    /// use matmix::pass::Question;
+    /// use matmix::{Component, Matrix, Mixture, Model};
+    ///
+    /// let around = |mean: f64| Component::new(&[3], vec![mean; 3], vec![Matrix::identity(3, 2)], 0.1);
+    /// let model = Model::from(Mixture::new(&[3], vec![1.0, 1.0], vec![around(0.0)?, around(9.0)?])?);
+    /// let width = |name: &str| name.parse::<Question>().map(|question| question.width(&model));
+    /// // One number, one per component, a core, the cores of both components, a sample.
+    /// assert_eq!((width("component")?, width("responsibilities")?), (1, 2));
+    /// assert_eq!((width("core")?, width("all_cores")?, width("rebuilt")?), (2, 4, 3));
+    /// # Ok::<(), matmix::Error>(())
+    /// ```
     pub enum Question {
         /// The most probable component.
         #[default]
@@ -55,6 +68,20 @@ impl Question {
 }
 
 /// Some questions to a model about every sample.
+///
+/// ```
+/// use matmix::pass::{AskPass, Question};
+/// use matmix::{Component, Engine, Matrix, Mixture, Model, Samples};
+///
+/// let around = |mean: f64| Component::new(&[2], vec![mean; 2], vec![Matrix::identity(2, 1)], 0.1);
+/// let model = Model::from(Mixture::new(&[2], vec![1.0, 1.0], vec![around(0.0)?, around(9.0)?])?);
+/// let samples = Samples::from_vec(&[2], vec![0.1, 0.0, 9.0, 9.1])?;
+/// let pass = AskPass { model: model.into(), questions: vec![Question::Component, Question::Responsibilities] };
+/// let answers = (&samples as &dyn Engine).sums(&pass)?;
+/// // The component and the two responsibilities of each sample.
+/// assert_eq!(answers.values, [0.0, 1.0, 0.0, 1.0, 0.0, 1.0]);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct AskPass {
     /// The model.
@@ -64,6 +91,17 @@ pub struct AskPass {
 }
 
 /// The answers, sample after sample.
+///
+/// ```
+/// use matmix::pass::{Answers, Sums};
+///
+/// let mut answers = Answers { width: 2, values: vec![1.0, 2.0] };
+/// answers.merge(&Answers { width: 2, values: vec![3.0, 4.0, 5.0, 6.0] })?;
+/// assert_eq!((answers.n_samples(), &answers.values[4..]), (3, &[5.0, 6.0][..]));
+/// // Answers to other questions are refused.
+/// assert!(answers.merge(&Answers { width: 1, values: vec![7.0] }).is_err());
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Answers {
     /// Numbers per sample.

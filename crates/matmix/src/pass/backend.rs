@@ -13,6 +13,22 @@ use crate::error::Result;
 ///
 /// # Errors
 /// All of them fail for samples that are not finite, or too large to be squared, and name the first one.
+///
+/// ```
+/// use std::ops::ControlFlow;
+/// use matmix::{Backend, Cpu, FitOptions, Samples, fit_on};
+///
+/// let numbers: Vec<f64> = (0..360).map(|i| f64::from((i * 37) % 101)).collect();
+/// let samples = Samples::from_vec(&[4, 3], numbers)?;
+/// let options = FitOptions { rank: vec![1], ..FitOptions::default() };
+/// let by = |backend: &dyn Backend| fit_on(&*backend.over(&samples)?, &options, &mut |_| ControlFlow::Continue(()));
+/// // Every instruction set there is finds the same optimum.
+/// let best = by(&Cpu::best())?.log_likelihood();
+/// for cpu in Cpu::all() {
+///     assert!((by(&cpu)?.log_likelihood() - best).abs() < 1e-6, "{}", cpu.name());
+/// }
+/// # Ok::<(), matmix::Error>(())
+/// ```
 pub trait Backend: std::fmt::Debug + Send + Sync {
     /// What to call it.
     fn name(&self) -> String;

@@ -6,6 +6,17 @@ use super::{Pass, check_point};
 use crate::error::{Error, Result};
 
 /// ‖x − c‖² for every sample x and each of a few points c: [`Answers`] of as many numbers per sample.
+///
+/// ```
+/// use matmix::pass::DistancesPass;
+/// use matmix::{Backend, Cpu, Samples};
+///
+/// let samples = Samples::from_vec(&[2], vec![0.0, 0.0, 3.0, 4.0])?;
+/// let pass = DistancesPass { points: vec![vec![0.0, 0.0], vec![3.0, 0.0]], reference: vec![0.0; 2] };
+/// let found = Cpu::best().distances(&pass, &samples)?;
+/// assert_eq!((found.width, found.values), (2, vec![0.0, 9.0, 25.0, 16.0]));
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct DistancesPass {
     /// The points.

@@ -12,6 +12,20 @@ use crate::walk::Stage;
 const WORST: usize = 32;
 
 /// E-step of a model over the samples, or a part of them.
+///
+/// ```
+/// use matmix::pass::{EmPass, Stage, Update};
+/// use matmix::{Engine, FitOptions, Precision, Samples, fit};
+///
+/// let numbers: Vec<f64> = (0..360).map(|i| f64::from((i * 37) % 101)).collect();
+/// let samples = Samples::from_vec(&[4, 3], numbers)?;
+/// let model = fit(&samples, &FitOptions { components: 2, rank: vec![2, 1], ..FitOptions::default() })?.model;
+/// let pass = EmPass { model, update: Update::All, precision: Precision::Auto, stage: Stage::ALL };
+/// let sums = (&samples as &dyn Engine).sums(&pass)?;
+/// assert_eq!(sums.n_samples, 30);
+/// assert!((sums.log_likelihood / sums.weight - pass.model.score(&samples)?).abs() < 1e-9);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct EmPass {
     /// The model so far.
@@ -25,6 +39,21 @@ pub struct EmPass {
 }
 
 /// Which loadings the sums of a pass update.
+///
+/// ```
+/// use matmix::pass::{EmPass, LoadingSums, Stage, Update};
+/// use matmix::{Component, Engine, Matrix, Mixture, Precision, Samples};
+///
+/// let loadings = vec![Matrix::identity(4, 2), Matrix::identity(3, 1)];
+/// let model = Mixture::new(&[4, 3], vec![1.0], vec![Component::new(&[4, 3], vec![0.0; 12], loadings, 0.5)?])?;
+/// let samples = Samples::from_vec(&[4, 3], (0..120).map(f64::from).collect::<Vec<_>>())?;
+/// let pass = EmPass { model, update: Update::Mode(0), precision: Precision::Auto, stage: Stage::ALL };
+/// let sums = (&samples as &dyn Engine).sums(&pass)?;
+/// // What the 4×2 loadings of the first mode come from.
+/// let LoadingSums::Mode { cross, gram, .. } = &sums.components[0].loadings else { panic!("of one mode") };
+/// assert_eq!((cross.rows(), cross.cols(), gram.rows()), (4, 2, 2));
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Update {
     /// Those of all modes: the sums F and G whole.
@@ -34,6 +63,24 @@ pub enum Update {
 }
 
 /// What one pass has found out about all samples.
+///
+/// ```
+/// use matmix::pass::{EmPass, Stage, Update};
+/// use matmix::{Engine, FitOptions, Precision, Samples, Start, fit};
+///
+/// let numbers: Vec<f64> = (0..360).map(|i| f64::from((i * 37) % 101)).collect();
+/// let samples = Samples::from_vec(&[4, 3], numbers)?;
+/// let options = FitOptions { components: 2, rank: vec![1], max_iter: 1, ..FitOptions::default() };
+/// let model = fit(&samples, &options)?.model;
+/// let (update, precision, stage) = (Update::All, Precision::Auto, Stage::ALL);
+/// let sums = (&samples as &dyn Engine).sums(&EmPass { model: model.clone(), update, precision, stage })?;
+/// // The M-step: the next weights are the shares of the components.
+/// let next = fit(&samples, &FitOptions { start: Start::Model(Box::new(model)), ..options })?.model;
+/// for (weight, component) in next.weights().iter().zip(&sums.components) {
+///     assert!((weight - component.weight / sums.weight).abs() < 1e-9);
+/// }
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct EmSums {
     /// What they update.
@@ -60,6 +107,21 @@ pub struct EmSums {
 }
 
 /// The sums of one component, with a = γ u (u = 1 for Gaussian noise) and M₀ the mean the pass was run with.
+///
+/// ```
+/// use matmix::pass::{EmPass, Stage, Update};
+/// use matmix::{Component, Engine, Matrix, Mixture, Precision, Samples};
+///
+/// // One component with its mean at 0: every sample belongs to it.
+/// let component = Component::new(&[2], vec![0.0; 2], vec![Matrix::identity(2, 1)], 0.5)?;
+/// let model = Mixture::new(&[2], vec![1.0], vec![component])?;
+/// let samples = Samples::from_vec(&[2], vec![1.0, 2.0, 3.0, 4.0])?;
+/// let pass = EmPass { model, update: Update::All, precision: Precision::Auto, stage: Stage::ALL };
+/// let sums = &(&samples as &dyn Engine).sums(&pass)?.components[0];
+/// assert_eq!((sums.assigned, sums.weight, sums.scale), (2, 2.0, 2.0));
+/// assert!((sums.shift[0] - 4.0).abs() < 1e-12 && (sums.shift[1] - 6.0).abs() < 1e-12);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct ComponentSums {
     /// How many samples have this as their most probable component.
@@ -81,6 +143,22 @@ pub struct ComponentSums {
 }
 
 /// F = Σ a E[(X − M₀) ⊗ B] and G = Σ E[a B ⊗ B].
+///
+/// ```
+/// use matmix::pass::{EmPass, LoadingSums, Stage, Update};
+/// use matmix::{Component, Engine, Matrix, Mixture, Precision, Samples};
+///
+/// // U = (1, 0)ᵀ and σ² = 1: the core of a sample x has the mean x₁/2 and the variance 1/2.
+/// let component = Component::new(&[2], vec![0.0; 2], vec![Matrix::identity(2, 1)], 1.0)?;
+/// let model = Mixture::new(&[2], vec![1.0], vec![component])?;
+/// let samples = Samples::from_vec(&[2], vec![4.0, 6.0])?;
+/// let pass = EmPass { model, update: Update::All, precision: Precision::Auto, stage: Stage::ALL };
+/// let sums = (&samples as &dyn Engine).sums(&pass)?;
+/// let LoadingSums::All { cross, gram } = &sums.components[0].loadings else { panic!("of all modes") };
+/// assert!((gram[(0, 0)] - (2.0 * 2.0 + 0.5)).abs() < 1e-12);
+/// assert!((cross[(0, 0)] - 2.0 * 4.0).abs() < 1e-12 && (cross[(0, 1)] - 2.0 * 6.0).abs() < 1e-12);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum LoadingSums {
     /// As they are.

@@ -6,6 +6,20 @@ use super::{Pass, Sums, add_unseen, check_point, same};
 use crate::error::{Error, Result};
 
 /// For every sample the nearest centre, and the sums of each centre's samples.
+///
+/// ```
+/// use matmix::pass::GroupsPass;
+/// use matmix::{Backend, Cpu, Samples};
+///
+/// let samples = Samples::from_vec(&[1], vec![0.0, 1.0, 10.0, 12.0])?;
+/// let pass = GroupsPass { centres: vec![vec![0.0], vec![10.0]], reference: vec![5.0] };
+/// let sums = Cpu::best().groups(&pass, &samples)?;
+/// // One step of k-means.
+/// let moved = |(centre, k): (&Vec<f64>, usize)| centre[0] + sums.groups[k].shift[0] / sums.groups[k].weight;
+/// let centres: Vec<f64> = pass.centres.iter().zip(0..).map(moved).collect();
+/// assert_eq!(centres, [0.5, 11.0]);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupsPass {
     /// The centres.
@@ -15,6 +29,19 @@ pub struct GroupsPass {
 }
 
 /// What k-means needs to know about the samples nearest to each centre.
+///
+/// ```
+/// use matmix::pass::{GroupsPass, Sums};
+/// use matmix::{Backend, Cpu, Samples};
+///
+/// let pass = GroupsPass { centres: vec![vec![0.0], vec![10.0]], reference: vec![5.0] };
+/// let run = |numbers: &[f64]| Cpu::best().groups(&pass, &Samples::from_slice(&[1], numbers)?);
+/// let mut sums = run(&[0.0, 1.0])?;
+/// sums.merge(&run(&[10.0, 12.0, 2.0])?)?;
+/// let weights: Vec<f64> = sums.groups.iter().map(|group| group.weight).collect();
+/// assert_eq!((sums.n_samples, weights), (5, vec![3.0, 2.0]));
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupSums {
     /// How many samples were seen.
@@ -24,6 +51,18 @@ pub struct GroupSums {
 }
 
 /// The samples nearest to one centre c.
+///
+/// ```
+/// use matmix::pass::GroupsPass;
+/// use matmix::{Backend, Cpu, Samples};
+///
+/// let samples = Samples::from_vec(&[2], vec![1.0, 0.0, 3.0, 4.0])?;
+/// let pass = GroupsPass { centres: vec![vec![0.0; 2]], reference: vec![0.0; 2] };
+/// let group = &Cpu::best().groups(&pass, &samples)?.groups[0];
+/// assert_eq!((group.weight, &group.shift[..]), (2.0, &[4.0, 4.0][..]));
+/// assert_eq!(group.squared_distance, 1.0 + 25.0);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
     /// Σ w.

@@ -55,6 +55,23 @@ pub use crate::walk::tree::levels as tree_levels;
 use wire::{Reader, Writer};
 
 /// One pass over the samples as a value: everything it needs but the samples.
+///
+/// ```
+/// use matmix::pass::{DistancesPass, MomentsPass, Pass, Sums};
+/// use matmix::{Engine, Result, Samples};
+///
+/// fn seen<P: Pass + Clone>(samples: &dyn Engine, pass: &P) -> Result<u64> {
+///     pass.check(samples.shape())?;
+///     Ok(samples.sums(pass)?.n_samples())
+/// }
+///
+/// let samples = Samples::from_vec(&[2], vec![0.0; 10])?;
+/// assert_eq!(seen(&samples, &MomentsPass { origin: vec![0.0; 2], digest: false })?, 5);
+/// assert_eq!(seen(&samples, &DistancesPass { points: vec![vec![1.0; 2]], reference: vec![0.0; 2] })?, 5);
+/// // The origin is that of samples of three numbers.
+/// assert!(seen(&samples, &MomentsPass { origin: vec![0.0; 3], digest: false }).is_err());
+/// # Ok::<(), matmix::Error>(())
+/// ```
 pub trait Pass: Sized + Into<Task> {
     /// What it finds out.
     type Sums: Sums;
@@ -81,6 +98,21 @@ pub trait Pass: Sized + Into<Task> {
 }
 
 /// What a pass finds out about some of the samples. Those of all parts of a set, merged in order, are those of the set.
+///
+/// ```
+/// use matmix::pass::{Answers, Sums};
+/// use matmix::Result;
+///
+/// fn of_all_parts<S: Sums>(mut first: S, rest: &[S]) -> Result<S> {
+///     rest.iter().try_for_each(|next| first.merge(next))?;
+///     Ok(first)
+/// }
+///
+/// let part = |values: &[f64]| Answers { width: 1, values: values.to_vec() };
+/// let all = of_all_parts(part(&[1.0, 2.0]), &[part(&[3.0]), part(&[4.0, 5.0])])?;
+/// assert_eq!((all.n_samples(), all.values), (5, vec![1.0, 2.0, 3.0, 4.0, 5.0]));
+/// # Ok::<(), matmix::Error>(())
+/// ```
 pub trait Sums: Sized + Into<AnySums> + TryFrom<AnySums, Error = Error> {
     /// How many samples these sums are over.
     fn n_samples(&self) -> u64;

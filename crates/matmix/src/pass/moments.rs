@@ -5,6 +5,17 @@ use super::{Pass, Sums, add_unseen, check_point, same};
 use crate::error::Result;
 
 /// Sums for mean and variance.
+///
+/// ```
+/// use matmix::pass::MomentsPass;
+/// use matmix::{Backend, Cpu, Samples};
+///
+/// let samples = Samples::from_vec(&[2], vec![1.0, 2.0, 3.0, 6.0])?;
+/// let sums = Cpu::best().moments(&MomentsPass { origin: vec![1.0, 2.0], digest: false }, &samples, 0)?;
+/// // 0 + 2 and 0 + 4 from the origin: the mean is (2, 4).
+/// assert_eq!((sums.sum, sums.squares), (vec![2.0, 4.0], 20.0));
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct MomentsPass {
     /// What is subtracted from every sample first: one of them, so that the sums do not cancel.
@@ -14,6 +25,22 @@ pub struct MomentsPass {
 }
 
 /// What mean and variance are made of.
+///
+/// ```
+/// use matmix::pass::{MomentsPass, Sums};
+/// use matmix::{Backend, Cpu, Samples};
+///
+/// let numbers = [1.0, 2.0, 3.0, 6.0, 5.0, 1.0];
+/// let pass = MomentsPass { origin: vec![0.0; 2], digest: true };
+/// let run = |x, first| Cpu::best().moments(&pass, &Samples::from_slice(&[2], x)?, first);
+/// // The sums of two parts, of which the second begins with sample 1, are those of the whole.
+/// let mut sums = run(&numbers[..2], 0)?;
+/// sums.merge(&run(&numbers[2..], 1)?)?;
+/// assert_eq!(sums, run(&numbers, 0)?);
+/// let mean: Vec<f64> = sums.sum.iter().map(|sum| sum / sums.weight).collect();
+/// assert_eq!((mean, sums.range), (vec![3.0, 3.0], [1.0, 6.0]));
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct MomentSums {
     /// How many samples were seen.
@@ -36,6 +63,17 @@ pub struct MomentSums {
 }
 
 /// How much of a set was not observed.
+///
+/// ```
+/// use matmix::pass::{MissingCells, MomentsPass};
+/// use matmix::{Backend, Cpu, Missing, Samples};
+///
+/// let numbers = vec![f64::NAN, 1.0, f64::NAN, f64::NAN, 2.0, 3.0];
+/// let samples = Samples::from_vec(&[2], numbers)?.with_missing(Missing::Nan);
+/// let sums = Cpu::best().moments(&MomentsPass { origin: vec![0.0; 2], digest: false }, &samples, 0)?;
+/// assert_eq!(sums.missing, MissingCells { cells: 3, samples: 2, empty: 1 });
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MissingCells {
     /// Cells.

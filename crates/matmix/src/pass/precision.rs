@@ -6,6 +6,19 @@ use crate::options::choices;
 
 choices! {
     /// The precision the samples are contracted in. Parameters, sums and the M-step are always double.
+    ///
+    /// ```
+    /// use matmix::{FitOptions, Precision, Samples, fit};
+    ///
+    /// let numbers: Vec<f32> = (0u16..360).map(|i| f32::from((i * 37) % 101)).collect();
+    /// let samples = Samples::from_vec(&[4, 3], numbers)?;
+    /// let error = |precision| {
+    ///     let options = FitOptions { rank: vec![2, 1], max_iter: 5, tol: 0.0, precision, ..FitOptions::default() };
+    ///     fit(&samples, &options).map(|fitted| fitted.reconstruction_error())
+    /// };
+    /// assert!((error(Precision::Single)? / error(Precision::Double)? - 1.0).abs() < 1e-4);
+    /// # Ok::<(), matmix::Error>(())
+    /// ```
     pub enum Precision {
         /// Single for `u8` and `f32` data unless the model's noise is so small that rounding would show; double for `f64` data.
         #[default]

@@ -7,6 +7,16 @@ use crate::error::{Error, Result};
 
 /// Some samples as they are stored. An engine need not look at the parts that hold none of them, as long as it counts their
 /// samples.
+///
+/// ```
+/// use matmix::pass::RowsPass;
+/// use matmix::{Engine, Samples};
+///
+/// let samples = Samples::from_vec(&[2], vec![0u8, 1, 2, 3, 4, 5])?;
+/// let rows = (&samples as &dyn Engine).sums(&RowsPass { indices: vec![2, 0] })?;
+/// assert_eq!((rows.n_samples, rows.indices()), (3, &[0, 2][..]));
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowsPass {
     /// Which samples; the order does not matter.
@@ -14,6 +24,21 @@ pub struct RowsPass {
 }
 
 /// Some samples as they are stored.
+///
+/// ```
+/// use matmix::pass::{Rows, RowsPass, Sums, Task};
+/// use matmix::{Cpu, Samples};
+///
+/// // Samples 1 and 3 of a set in two parts of two.
+/// let task = Task::from(RowsPass { indices: vec![1, 3] });
+/// let part = |numbers: [f32; 2], first| {
+///     Rows::try_from(task.run(&Cpu::best(), &Samples::from_slice(&[1], &numbers)?, first)?)
+/// };
+/// let mut rows = part([0.0, 10.0], 0)?;
+/// rows.merge(&part([20.0, 30.0], 2)?)?;
+/// assert_eq!(rows.into_samples()?.to_f64(0..2)?, [10.0, 30.0]);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rows {
     /// How many samples were there to choose from.

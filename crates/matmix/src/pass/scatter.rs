@@ -7,6 +7,19 @@ use crate::linalg::Matrix;
 
 /// For each of the modes d, Σ w Z Zᵀ with Z = unfold_d((X − M) ×_{e≠d} V^(e)ᵀ); if there are none, Σ w y yᵀ of the flattened
 /// cores y = (X − M) ×_e V^(e)ᵀ.
+///
+/// ```
+/// use matmix::pass::ScatterPass;
+/// use matmix::{Backend, Cpu, Samples};
+///
+/// let samples = Samples::from_vec(&[2, 2], vec![1.0, 2.0, 3.0, 4.0])?;
+/// let pass = ScatterPass { mean: vec![0.0; 4], loadings: vec![None, None], modes: vec![0, 1] };
+/// let sums = Cpu::best().scatter(&pass, &samples)?;
+/// // X Xᵀ and Xᵀ X.
+/// assert_eq!(sums.scatters[0].as_slice(), [5.0, 11.0, 11.0, 25.0]);
+/// assert_eq!(sums.scatters[1].as_slice(), [10.0, 14.0, 14.0, 20.0]);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScatterPass {
     /// M: what is subtracted from every sample.
@@ -18,6 +31,20 @@ pub struct ScatterPass {
 }
 
 /// Σ w Z Zᵀ of some modes.
+///
+/// ```
+/// use matmix::pass::{ScatterPass, Sums};
+/// use matmix::{Backend, Cpu, Samples};
+///
+/// // Vectors: the scatter is Σ x xᵀ, and its trace is the sum of their squares.
+/// let pass = ScatterPass { mean: vec![0.0; 2], loadings: vec![None], modes: vec![0] };
+/// let run = |numbers: [f64; 2]| Cpu::best().scatter(&pass, &Samples::from_slice(&[2], &numbers)?);
+/// let mut sums = run([1.0, 2.0])?;
+/// sums.merge(&run([3.0, 4.0])?)?;
+/// assert_eq!(sums.scatters[0].as_slice(), [10.0, 14.0, 14.0, 20.0]);
+/// assert_eq!((sums.n_samples, sums.squares), (2, 30.0));
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScatterSums {
     /// How many samples were seen.

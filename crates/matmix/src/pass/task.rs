@@ -13,6 +13,20 @@ use crate::walk::tree::Reduction;
 macro_rules! passes {
     ($($(#[$doc:meta])* $name:ident($pass:ident) = $kind:literal,)+) => {
         /// One pass over the samples.
+        ///
+        /// ```
+        /// use matmix::pass::{AnySums, MomentsPass, Task};
+        /// use matmix::{Cpu, Samples};
+        ///
+        /// let task = Task::from(MomentsPass { origin: vec![0.0; 2], digest: false });
+        /// // Somewhere else, where a part of the samples is:
+        /// let arrived = Task::from_bytes(&task.to_bytes())?;
+        /// assert_eq!((arrived.name(), &arrived), ("Moments", &task));
+        /// let part = Samples::from_vec(&[2], vec![1.0, 2.0, 3.0, 4.0])?;
+        /// let AnySums::Moments(sums) = arrived.run(&Cpu::best(), &part, 100)? else { panic!("moments") };
+        /// assert_eq!(sums.sum, [4.0, 6.0]);
+        /// # Ok::<(), matmix::Error>(())
+        /// ```
         #[derive(Debug, Clone, PartialEq)]
         #[non_exhaustive]
         pub enum Task { $($(#[$doc])* $name($pass),)+ }
@@ -80,6 +94,20 @@ passes! {
 macro_rules! sums {
     ($($(#[$doc:meta])* $name:ident($sums:ident) = $kind:literal,)+) => {
         /// The sums of a [`Task`] over some of the samples.
+        ///
+        /// ```
+        /// use matmix::pass::{AnySums, EmSums, MomentSums, MomentsPass, Task};
+        /// use matmix::{Cpu, Samples};
+        ///
+        /// let task = Task::from(MomentsPass { origin: vec![0.0; 2], digest: false });
+        /// let part = |numbers: &[f64]| task.run(&Cpu::best(), &Samples::from_slice(&[2], numbers)?, 0);
+        /// let mut sums = part(&[1.0, 2.0])?;
+        /// // Those of another part, as they arrive.
+        /// sums.merge(&AnySums::from_bytes(&part(&[3.0, 4.0])?.to_bytes())?)?;
+        /// assert!(EmSums::try_from(sums.clone()).is_err());
+        /// assert_eq!(MomentSums::try_from(sums)?.sum, [4.0, 6.0]);
+        /// # Ok::<(), matmix::Error>(())
+        /// ```
         #[derive(Debug, Clone, PartialEq)]
         #[non_exhaustive]
         pub enum AnySums { $($(#[$doc])* $name($sums),)+ }
@@ -204,6 +232,21 @@ fn em(pass: &EmPass, backend: &dyn Backend, samples: &Samples<'_>, first: usize)
 }
 
 /// Takes the sums of parts in their order and adds them along the one tree, holding no more than one sum per level.
+///
+/// ```
+/// use matmix::pass::{AnySums, MomentsPass, SumTree, Task};
+/// use matmix::{Cpu, Samples};
+///
+/// let task = Task::from(MomentsPass { origin: vec![0.0], digest: false });
+/// let mut tree = SumTree::new();
+/// for part in 0..20 {
+///     let samples = Samples::from_vec(&[1], vec![f64::from(part)])?;
+///     tree.push(task.run(&Cpu::best(), &samples, part as usize)?)?;
+/// }
+/// let Some(AnySums::Moments(sums)) = tree.finish()? else { panic!("sums of twenty parts") };
+/// assert_eq!((sums.n_samples, &sums.sum[..]), (20, &[190.0][..]));
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct SumTree(Reduction<AnySums>);
 

@@ -1,6 +1,17 @@
 //! From numbers to colours.
 
 /// How values are shown.
+///
+/// ```
+/// use matmix::picture::ColourMap;
+///
+/// assert_eq!(ColourMap::Grey.colour(2.0, 0.0, 2.0), [255; 3]);
+/// // Red for positive values, blue for as large negative ones.
+/// let [red, _, blue] = ColourMap::Diverging.colour(1.0, -1.0, 1.0);
+/// assert!(red > blue);
+/// let [red, _, blue] = ColourMap::Diverging.colour(-1.0, -1.0, 1.0);
+/// assert!(red < blue);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ColourMap {
     /// Black for the smallest value, white for the largest.

@@ -9,6 +9,21 @@ use crate::data::Samples;
 use crate::error::{Error, Result};
 
 /// Which values are the ends of the colour map.
+///
+/// ```
+/// use matmix::picture::{Grid, ValueRange};
+///
+/// // Two pictures of two values, without a gap: 0 1 | 0 4.
+/// let shades = |range| {
+///     let grid = Grid { range, gap: 0, columns: Some(2), ..Grid::default() };
+///     let image = grid.draw(&[1, 2], &[[0.0, 1.0], [0.0, 4.0]])?;
+///     matmix::Result::Ok((0..4).map(|x| image.pixel(x, 0)[0]).collect::<Vec<u8>>())
+/// };
+/// assert_eq!(shades(ValueRange::Picture)?, [0, 64, 0, 255]);
+/// assert_eq!(shades(ValueRange::Tile)?, [0, 255, 0, 255]);
+/// assert_eq!(shades(ValueRange::Given(0.0, 2.0))?, [0, 128, 0, 255]);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum ValueRange {
     /// The smallest and the largest value of the whole picture: tiles can be compared.
@@ -21,6 +36,17 @@ pub enum ValueRange {
 }
 
 /// How tiles are drawn and put together.
+///
+/// ```
+/// use matmix::picture::{ColourMap, Grid};
+///
+/// // Three loadings of 4×3, two beside each other, every number a square of ten pixels.
+/// let loadings: Vec<Vec<f64>> = (0..3).map(|n| (0..12).map(|i| f64::from(i - 4 * n)).collect()).collect();
+/// let grid = Grid { columns: Some(2), enlarge: 10, map: ColourMap::Diverging, ..Grid::default() };
+/// let image = grid.draw(&[4, 3], &loadings)?;
+/// assert_eq!((image.width, image.height), (30 + 2 + 30, 40 + 2 + 40));
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Grid {
     /// Tiles per row; as square as possible if not given.

@@ -10,6 +10,17 @@ use crate::error::{Error, Result};
 const LIMIT: usize = 1 << 28;
 
 /// Pixels, three bytes each (red, green, blue), row after row.
+///
+/// ```
+/// use matmix::picture::Image;
+///
+/// let mut image = Image::new(3, 2, [255; 3])?;
+/// image.set_pixel(2, 1, [200, 0, 0]);
+/// let large = image.enlarged(4)?;
+/// assert_eq!((large.width, large.height, large.pixel(11, 7)), (12, 8, [200, 0, 0]));
+/// assert!(large.to_png()?.starts_with(b"\x89PNG"));
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
     /// Pixels per row.

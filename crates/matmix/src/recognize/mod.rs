@@ -27,6 +27,18 @@ const MAX_CLASSES: usize = 1 << 14;
 
 choices! {
     /// How two samples are compared.
+    ///
+    /// ```
+    /// use matmix::{Distance, LowRank, Matrix, Recognizer, Samples};
+    ///
+    /// // What tells the classes apart is the second number; the first varies far more.
+    /// let known = [0.0, 0.0, 10.0, 0.1, 20.0, 0.0, 4.0, 1.0, 10.0, 1.1, 16.0, 1.0];
+    /// let (known, probe) = (Samples::from_slice(&[2], &known)?, Samples::from_vec(&[2], vec![0.0, 1.0])?);
+    /// let model = LowRank::new(&[2], vec![0.0; 2], vec![Matrix::identity(2, 2)])?.into();
+    /// let nearest = |distance| Recognizer::new(&model, &known, &[0, 0, 0, 1, 1, 1], distance)?.predict(&probe);
+    /// assert_eq!((nearest(Distance::Paper)?, nearest(Distance::Fisher)?), (vec![0], vec![1]));
+    /// # Ok::<(), matmix::Error>(())
+    /// ```
     pub enum Distance {
         /// The paper's Σ_k ‖B_a^(k) − B_b^(k)‖_F over all components; for a `LowRank`, ‖B_a − B_b‖_F.
         #[default]
@@ -40,6 +52,19 @@ choices! {
 }
 
 /// A set of known samples with their classes, ready to be searched.
+///
+/// ```
+/// use matmix::{Distance, FitOptions, Recognizer, Samples, fit};
+///
+/// // Two groups of fifteen.
+/// let numbers: Vec<f64> = (0..360).map(|i| f64::from((i * 37) % 101 + i / 180 * 500)).collect();
+/// let samples = Samples::from_vec(&[4, 3], numbers)?;
+/// let model = fit(&samples, &FitOptions { components: 2, rank: vec![1], ..FitOptions::default() })?.model;
+/// let known = samples.clone().select(&[0, 1, 2, 15, 16, 17])?;
+/// let recognizer = Recognizer::new(&model.into(), &known, &[0, 0, 0, 1, 1, 1], Distance::Paper)?;
+/// assert_eq!(recognizer.predict(&samples.select(&[5, 25])?)?, [0, 1]);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Recognizer {
     model: Model,
@@ -51,6 +76,20 @@ pub struct Recognizer {
 }
 
 /// A neighbour: which sample of the gallery, and how far.
+///
+/// ```
+/// use matmix::{Distance, LowRank, Matrix, Neighbour, Recognizer, Samples};
+///
+/// // A model that keeps both numbers: the distance of cores is that of samples.
+/// let model = LowRank::new(&[2], vec![0.0; 2], vec![Matrix::identity(2, 2)])?.into();
+/// let known = Samples::from_vec(&[2], vec![3.0, 4.0, 0.0, 1.0])?;
+/// let recognizer = Recognizer::new(&model, &known, &[7, 8], Distance::Paper)?;
+/// let found = recognizer.neighbours(&Samples::from_vec(&[2], vec![0.0, 0.0])?, 2)?;
+/// let [near, far] = [(1, 8, 1.0), (0, 7, 5.0)];
+/// let neighbour = |(index, class, distance)| Neighbour { index, class, distance };
+/// assert_eq!(found, [[neighbour(near), neighbour(far)]]);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Neighbour {
     /// The sample's place in the gallery.
@@ -62,6 +101,19 @@ pub struct Neighbour {
 }
 
 /// What came out of recognising labelled probes.
+///
+/// ```
+/// use matmix::{Distance, LowRank, Matrix, Recognizer, Samples};
+///
+/// let model = LowRank::new(&[1], vec![0.0], vec![Matrix::identity(1, 1)])?.into();
+/// let recognizer = Recognizer::new(&model, &Samples::from_vec(&[1], vec![0.0, 10.0])?, &[0, 1], Distance::Paper)?;
+/// // The last probe is of class 0, but nearer to that of class 1.
+/// let probes = Samples::from_vec(&[1], vec![1.0, 9.0, 8.0, 7.0])?;
+/// let recognition = recognizer.evaluate(&probes, &[0, 1, 1, 0])?;
+/// assert_eq!((&recognition.predicted[..], recognition.accuracy), (&[0, 1, 1, 1][..], 0.75));
+/// assert_eq!(recognition.confusion, [[1, 1], [0, 2]]);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recognition {
     /// The class found for each probe.

@@ -18,6 +18,19 @@ use crate::fit::{FitOptions, fit};
 use crate::model::{Mixture, Model};
 
 /// The options of a [`PatchFisher`].
+///
+/// ```
+/// use matmix::{FitOptions, PatchFisher, PatchFisherOptions, Samples};
+///
+/// let pixels: Vec<f64> = (0..3 * 256).map(|i| f64::from((i * i) % 101)).collect();
+/// let images = Samples::from_vec(&[16, 16], pixels)?;
+/// let fit = FitOptions { components: 3, rank: vec![2], max_iter: 3, ..FitOptions::default() };
+/// let options = PatchFisherOptions { size: vec![4], stride: vec![2], grid: 1, fit, ..Default::default() };
+/// let fisher = PatchFisher::fit(&images, &options)?;
+/// // One cell, three components, the first and the second order of 2×2 cores.
+/// assert_eq!(fisher.width(&[16, 16])?, 3 * 2 * 4);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct PatchFisherOptions {
     /// The sides of the patches: one for all modes or one per mode.

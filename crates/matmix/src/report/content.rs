@@ -199,6 +199,14 @@ pub enum Kind {
 }
 
 /// How numbers become colours.
+///
+/// ```
+/// use matmix::report::{Colours, ReportOptions};
+///
+/// // Byte images are grey by themselves; temperatures look better in colour.
+/// let options = ReportOptions { colours: Colours::Sequential, ..ReportOptions::default() };
+/// assert_ne!(options.colours, Colours::Auto);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Colours {
@@ -214,6 +222,21 @@ pub enum Colours {
 }
 
 /// The name, unit and scale of one mode, or of the values.
+///
+/// ```
+/// use matmix::Samples;
+/// use matmix::report::{Axis, ReportOptions};
+///
+/// // Four channels, 128 times a second.
+/// let channel = Axis { name: "channel".into(), start: 1.0, step: 1.0, ..Axis::default() };
+/// let time = Axis { name: "time".into(), unit: "s".into(), start: 0.0, step: 1.0 / 128.0 };
+/// let options = ReportOptions { axes: vec![channel, time], ..ReportOptions::default() };
+/// let recordings = Samples::from_vec(&[4, 256], vec![0f32; 3 * 4 * 256])?;
+/// assert_eq!(options.validate(&recordings), Ok(()));
+/// // One axis per mode.
+/// assert!(options.validate(&recordings.reshaped(&[1024])?).is_err());
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Axis {
     /// `frequency`, say.
@@ -411,6 +434,21 @@ pub struct Agreement {
 }
 
 /// The confusion of a recognition experiment.
+///
+/// ```
+/// use matmix::data::Labels;
+/// use matmix::report::Confusion;
+/// use matmix::{Distance, LowRank, Matrix, Recognizer, Samples};
+///
+/// let model = LowRank::new(&[1], vec![0.0], vec![Matrix::identity(1, 1)])?.into();
+/// let labels = Labels::new(["left", "right"]);
+/// let known = Samples::from_vec(&[1], vec![0.0, 10.0])?;
+/// let recognizer = Recognizer::new(&model, &known, &labels.index, Distance::Paper)?;
+/// let recognition = recognizer.evaluate(&Samples::from_vec(&[1], vec![1.0, 4.0, 9.0, 8.0])?, &[0, 1, 1, 1])?;
+/// let confusion = Confusion::new("the nearest of two", &labels, &recognition);
+/// assert_eq!((confusion.counts.clone(), confusion.accuracy()), (vec![vec![1, 0], vec![1, 2]], 0.75));
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Confusion {
     /// How the experiment was made, a sentence.

@@ -6,6 +6,19 @@ use crate::error::{Error, Result};
 use crate::model::History;
 
 /// The options of a report. `..ReportOptions::default()` fills in the rest.
+///
+/// ```
+/// use matmix::report::{ReportOptions, html};
+/// use matmix::{FitOptions, Samples, fit};
+///
+/// let numbers: Vec<f64> = (0..360).map(|i| f64::from((i * 37) % 101)).collect();
+/// let samples = Samples::from_vec(&[4, 3], numbers)?;
+/// let fitted = fit(&samples, &FitOptions { components: 2, rank: vec![1], ..FitOptions::default() })?;
+/// let (title, history) = ("Thirty matrices".into(), Some(fitted.history));
+/// let page = html(&fitted.model, &samples, &ReportOptions { title, history, ..ReportOptions::default() })?;
+/// assert!(page.contains("<title>Thirty matrices"));
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReportOptions {
     /// The heading; empty means the name of the data.

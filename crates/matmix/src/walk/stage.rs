@@ -6,6 +6,16 @@
 use crate::data::Samples;
 
 /// One in 2ˢ of the samples, chosen by their numbers alone. Stage 0 is all of them.
+///
+/// ```
+/// use matmix::pass::Stage;
+///
+/// let quarter = Stage::new(2);
+/// assert_eq!((quarter.share(), quarter.doubled(), Stage::ALL.count(1000)), (0.25, Stage::new(1), 1000));
+/// // Who belongs to a stage belongs to every larger one.
+/// assert!((0..1000).filter(|&n| quarter.holds(n)).all(|n| Stage::new(1).holds(n)));
+/// assert_eq!(quarter.count(1000), (0..1000).filter(|&n| quarter.holds(n)).count());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Stage(u8);
 

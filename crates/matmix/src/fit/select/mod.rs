@@ -33,6 +33,20 @@ use crate::pass::Engine;
 
 choices! {
     /// What a good model is good at.
+    ///
+    /// ```
+    /// use matmix::{Criterion, FitOptions, Samples, SelectOptions, select};
+    ///
+    /// // Two groups of fifty.
+    /// let numbers: Vec<f64> = (0..600).map(|i| f64::from((i * 37) % 101 + i / 300 * 500)).collect();
+    /// let samples = Samples::from_vec(&[3, 2], numbers)?;
+    /// let fit = FitOptions { rank: vec![1], ..FitOptions::default() };
+    /// let criterion = Criterion::Bic;
+    /// let selected = select(&samples, &SelectOptions { most_components: 3, criterion, fit, ..Default::default() })?;
+    /// let least = selected.best().cost(criterion);
+    /// assert!(selected.candidates.iter().all(|candidate| candidate.cost(criterion) >= least));
+    /// # Ok::<(), matmix::Error>(())
+    /// ```
     pub enum Criterion {
         /// Explaining samples it has not seen: their mean log-likelihood.
         #[default]
@@ -53,6 +67,18 @@ const SAMPLES: usize = 16_384;
 const ROUNDS: usize = 2;
 
 /// The options of a selection. `..SelectOptions::default()` fills in the rest.
+///
+/// ```
+/// use matmix::{FitOptions, Samples, SelectOptions, select};
+///
+/// let numbers: Vec<f64> = (0..600).map(|i| f64::from((i * 37) % 101 + i / 300 * 500)).collect();
+/// let samples = Samples::from_vec(&[3, 2], numbers)?;
+/// let fit = FitOptions { rank: vec![1], ..FitOptions::default() };
+/// let options = SelectOptions { least_components: 2, most_components: 4, folds: 1, fit, ..Default::default() };
+/// let tried: Vec<usize> = select(&samples, &options)?.candidates.iter().map(|c| c.components).collect();
+/// assert_eq!(tried, [2, 3, 4]);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SelectOptions {
@@ -88,6 +114,20 @@ impl Default for SelectOptions {
 }
 
 /// One number of components and ranks that was tried.
+///
+/// ```
+/// use matmix::{Criterion, FitOptions, Samples, SelectOptions, select};
+///
+/// let numbers: Vec<f64> = (0..600).map(|i| f64::from((i * 37) % 101 + i / 300 * 500)).collect();
+/// let samples = Samples::from_vec(&[3, 2], numbers)?;
+/// let fit = FitOptions { rank: vec![1], ..FitOptions::default() };
+/// let selected = select(&samples, &SelectOptions { most_components: 2, fit, ..Default::default() })?;
+/// // Samples that were not seen are far better explained by two components.
+/// let [one, two] = &selected.candidates[..] else { panic!("one component and two") };
+/// assert!(two.held_out > one.held_out && two.parameters > one.parameters);
+/// assert_eq!(one.cost(Criterion::HeldOut), -one.held_out.unwrap());
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Candidate {
     /// K.
@@ -124,6 +164,19 @@ impl Candidate {
 }
 
 /// The candidates, and the chosen one fitted.
+///
+/// ```
+/// use matmix::{FitOptions, Samples, SelectOptions, select};
+///
+/// let numbers: Vec<f64> = (0..600).map(|i| f64::from((i * 37) % 101 + i / 300 * 500)).collect();
+/// let samples = Samples::from_vec(&[3, 2], numbers)?;
+/// let fit = FitOptions { rank: vec![1], ..FitOptions::default() };
+/// let selected = select(&samples, &SelectOptions { most_components: 3, fit, ..Default::default() })?;
+/// assert_eq!(selected.fit.model.n_components(), selected.best().components);
+/// assert_eq!(selected.fit.assigned.iter().sum::<u64>(), 100);
+/// assert!(!selected.advice.is_empty());
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Selection {
     /// All that were tried, by rank and then by number of components.
