@@ -25,13 +25,12 @@ exclude_patterns = ["extra", "gallery/GALLERY_HEADER.rst"]
 templates_path = ["_templates"]
 default_role = "py:obj"
 
-# Markdown: headings are linked to the way code hosts do it, and a fence of `math` is an equation, as it is there.
+# Headings are linked to the way code hosts do it.
 myst_heading_anchors = 4
-myst_fence_as_directive = ["math"]
 # From this folder, not from another machine.
 mathjax_path = "../mathjax/tex-chtml.js"
-# The equations carry their own numbers, aligned where a page gives several.
-mathjax3_config = {"tex": {"tags": "none"}, "chtml": {"displayAlign": "left"}, "options": {"enableMenu": False}}
+# Equations have numbers of their own (\\tag), on the left, where the text looks for them.
+mathjax3_config = {"tex": {"tags": "none", "tagSide": "left"}, "options": {"enableMenu": False}}
 
 autosummary_generate = True
 autodoc_typehints = "none"
