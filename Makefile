@@ -2,13 +2,16 @@
 # make test   sets everything up and runs every test: Rust, Python, and the browser where one is installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo python check test test-rust test-python test-browser fuzz soak lint bench bench-cuda bench-kernels bench-quick test-cuda clean
+.PHONY: help demo docs python check test test-rust test-python test-browser fuzz soak lint bench bench-cuda bench-kernels bench-quick test-cuda clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 demo: ## fit, compare and look: the main job on the embedded digits
 	cargo run --quiet --release -p matmix-cli -- demo --output demo
+
+docs: python ## the documentation as a site in out/site: pages, gallery, API, rustdoc; every link is followed
+	docs/site/build.sh
 
 python: ## the Python package, built and installed into .venv
 	sh python/scripts/build.sh
@@ -64,4 +67,4 @@ test-cuda: ## the tests of the GPU; without one they fail instead of being left 
 
 clean: ## remove what was built
 	cargo clean
-	rm -rf demo out .venv .venv-bench
+	rm -rf demo out .venv .venv-bench .venv-docs

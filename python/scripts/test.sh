@@ -4,8 +4,8 @@
 set -eu
 cd "$(dirname "$0")/../.."
 venv=${VENV:-.venv}
-"$venv/bin/ruff" check python benchmarks scripts
-"$venv/bin/ruff" format --check python benchmarks scripts
+"$venv/bin/ruff" check python benchmarks scripts docs/gallery docs/site tests/site
+"$venv/bin/ruff" format --check python benchmarks scripts docs/gallery docs/site tests/site
 "$venv/bin/mypy"
 # From outside the sources, so that the installed wheel is what is tested.
 root=$PWD
@@ -15,6 +15,6 @@ trap 'rm -rf "$outside"' EXIT
 "$venv/bin/python" -m pytest -q python/tests
 installed=$(cd "$outside" && "$root/$venv/bin/python" -c 'import matmix, os; print(os.path.dirname(matmix.__file__))')
 (cd "$outside" && "$root/$venv/bin/python" -m pytest -q -p no:cacheprovider -c "$root/pyproject.toml" --rootdir "$outside" --doctest-modules "$installed")
-"$venv/bin/python" -m pytest -q --doctest-glob='*.md' docs/python.md
+"$venv/bin/python" -m pytest -q --doctest-glob='*.md' docs/python.md docs/guide
 "$venv/bin/python" python/examples/digits.py out/python-digits
 sh python/scripts/empty_venv.sh

@@ -9,6 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [
     *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "guide").glob("*.md")),
 ]
 # Where a path may begin: the library is what is mostly spoken of.
 FOLDERS = [
@@ -19,7 +20,7 @@ QUOTED = re.compile(r"`([^`\n]+)`")
 PATH = re.compile(r"([\w.-]+/)+([\w.-]+\.(rs|py|md|sh|js))?")
 IN_A_FILE = re.compile(r"([\w./-]+\.(?:rs|py)): ([\w:., ]+)")
 TEST = re.compile(r"[a-z0-9]+(_[a-z0-9]+){3,}")
-LINK = re.compile(r"\]\(([^)#:\s]+\.md)(#[^)]*)?\)")
+LINK = re.compile(r"\]\(([^)#:\s]+\.(?:md|py))(#[^)]*)?\)")
 
 
 def found(path):
@@ -59,7 +60,7 @@ def is_a_test():
     return lambda name: re.search(rf"\b(fn|def) {name}\b", text) is not None
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.relative_to(ROOT).as_posix())
 def test_what_a_document_names_is_there(document, is_a_test):
     assert not list(missing(document, is_a_test))
 

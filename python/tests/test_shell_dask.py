@@ -87,14 +87,13 @@ def test_what_lies_beside_the_data_is_not_imported(address, folder, tmp_path):
 
 def test_a_signal_stops_the_fit_and_keeps_the_model(address, folder, tmp_path):
     state = tmp_path / "state.mm"
-    here = str(Path(sys.executable).parent)
     kept = ["--checkpoint", state, "--checkpoint-every", "1", "--max-iter", "100000", "--tol", "0", "-k", "2"]
     command = ["--dask", address, folder / "*.npy", "-o", tmp_path / "m.mm", *kept]
     fit = subprocess.Popen(
         ["env", "--default-signal=TERM,INT", os.environ["MATMIX_BIN"], "fit", *map(str, command)],
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PATH": os.pathsep.join([here, os.environ["PATH"]])},
+        env={**os.environ, "MATMIX_PYTHON": sys.executable},
     )
     while not state.exists():
         assert fit.poll() is None, fit.stderr.read()

@@ -1,0 +1,89 @@
+"""Lays out the folder that Sphinx reads: the pages of docs/ and of the top folder, and the glue of docs/site/.
+
+    python docs/site/stage.py FOLDER RUSTDOC
+
+Pages stay plain Markdown, so that they read well on a code host; what a site wants differently is changed here, on the
+way. A file that has not changed is left alone, so that Sphinx builds again only what has.
+"""
+
+import re
+import shutil
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+TOP = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md")
+# Made inside the folder by others, and theirs to keep up to date.
+GENERATED = ("gallery/", "api/", "extra/")
+
+
+def page(text: str) -> str:
+    """A page as the site wants it: no lines that only rustdoc hides, and links that stay inside."""
+    text = re.sub(r"^```rust,\w+\n(.*?)^```", shown, text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"^```math\n(.*?)^```", equation, text, flags=re.MULTILINE | re.DOTALL)
+    # One folder holds what were docs/ and the top folder; an example has a page where its source is.
+    text = re.sub(r"\]\((?:docs/|\.\./(?=[A-Z]+\.md))", "](", text)
+    return re.sub(r"\]\(((?:\.\./)?gallery/\w+)\.py\)", r"](\1.rst)", text)
+
+
+def equation(block: re.Match[str]) -> str:
+    """What code hosts take for an equation, for Sphinx; an environment of its own is not put into another."""
+    own = ":nowrap:\n\n" if block[1].startswith("\\begin{align}") else ""
+    return f"```{{math}}\n{own}{block[1]}```"
+
+
+def shown(block: re.Match[str]) -> str:
+    lines = [line for line in block[1].splitlines(keepends=True) if not re.match(r"# |#$", line)]
+    return f"```rust\n{''.join(lines)}```"
+
+
+def wanted() -> dict[str, Path]:
+    """Where every file of the folder comes from."""
+    files = {name: ROOT / name for name in TOP}
+    for folder in ("", "guide", "figures", "benchmarks"):
+        found = (path for path in (ROOT / "docs" / folder).iterdir() if path.is_file())
+        files |= {f"{folder}/{path.name}".lstrip("/"): path for path in found}
+    glue = ROOT / "docs" / "site"
+    files |= {path.name: path for path in glue.iterdir() if path.suffix in (".md", ".rst")}
+    files.pop("requirements.txt")
+    return files
+
+
+def stage(folder: Path) -> None:
+    files = wanted()
+    for name, source in files.items():
+        content = source.read_bytes()
+        if source.suffix == ".md":
+            content = page(content.decode()).encode()
+        target = folder / name
+        if not target.exists() or target.read_bytes() != content:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder).as_posix()
+        if path.is_file() and name not in files and not name.startswith(GENERATED):
+            path.unlink()
+
+
+def stage_extra(extra: Path, rustdoc: Path) -> None:
+    """What goes into the site as it is: rustdoc, and the part of MathJax that typesets TeX."""
+    shutil.rmtree(extra, ignore_errors=True)
+    shutil.copytree(rustdoc, extra / "rust", ignore=shutil.ignore_patterns(".lock"))
+    [package] = find_spec("sphinx-mathjax-offline").submodule_search_locations
+    mathjax = Path(package) / "static" / "mathjax"
+    fonts = Path("output", "chtml", "fonts", "woff-v2")
+    shutil.copytree(mathjax / fonts, extra / "mathjax" / fonts)
+    shutil.copy(mathjax / "tex-chtml.js", extra / "mathjax")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    out = Path(sys.argv[1]).resolve()
+    rust = Path(sys.argv[2])
+    if not (rust / "matmix" / "index.html").exists():
+        sys.exit(f"{rust} holds no documentation of matmix: run `cargo doc --no-deps -p matmix` first")
+    out.mkdir(parents=True, exist_ok=True)
+    stage(out)
+    stage_extra(out / "extra", rust)
