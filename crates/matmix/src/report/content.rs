@@ -93,6 +93,21 @@ pub struct Summary {
 }
 
 /// What a model makes of samples that it was not fitted to.
+///
+/// ```
+/// use matmix::report::{HeldOut, ReportOptions};
+/// use matmix::{FitOptions, Samples, fit};
+///
+/// let values: Vec<f64> = (0..480).map(|i| f64::from(i * 37 % 101)).collect();
+/// let all = Samples::from_vec(&[4, 3], values)?;
+/// let [training, others] = [0..30, 30..40].map(|part| part.collect::<Vec<usize>>());
+/// let options = FitOptions { components: 1, rank: vec![2, 1], ..FitOptions::default() };
+/// let model = fit(&all.clone().select(&training)?, &options)?.model;
+/// let held_out = HeldOut::new(&model, &all.select(&others)?)?;
+/// assert_eq!(held_out.samples, 10);
+/// let options = ReportOptions { held_out: Some(held_out), ..ReportOptions::default() };
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HeldOut {
     /// How many there are.
@@ -445,7 +460,7 @@ pub struct Agreement {
 /// let known = Samples::from_vec(&[1], vec![0.0, 10.0])?;
 /// let recognizer = Recognizer::new(&model, &known, &labels.index, Distance::Paper)?;
 /// let recognition = recognizer.evaluate(&Samples::from_vec(&[1], vec![1.0, 4.0, 9.0, 8.0])?, &[0, 1, 1, 1])?;
-/// let confusion = Confusion::new("the nearest of two", &labels, &recognition);
+/// let confusion = Confusion::new("the nearest of two", labels.names, recognition.confusion, vec![]);
 /// assert_eq!((confusion.counts.clone(), confusion.accuracy()), (vec![vec![1, 0], vec![1, 2]], 0.75));
 /// # Ok::<(), matmix::Error>(())
 /// ```
@@ -464,6 +479,14 @@ pub struct Confusion {
 }
 
 /// A cell of a table of counts that is worth naming.
+///
+/// ```
+/// use matmix::report::{Cell, Confusion};
+///
+/// let labels = ["cat", "dog"].map(String::from).to_vec();
+/// let found = Confusion::new("by ear", labels, vec![vec![8, 2], vec![0, 9]], vec![]);
+/// assert_eq!(found.strongest, [Cell { row: 0, column: 1, count: 2 }]);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Cell {
     /// Its row.
@@ -475,6 +498,15 @@ pub struct Cell {
 }
 
 /// A sample that was recognised wrongly. In a finished page these are positions of stored samples.
+///
+/// ```
+/// use matmix::report::{Confusion, Mistake};
+///
+/// let labels = ["cat", "dog"].map(String::from).to_vec();
+/// let mistakes = vec![Mistake { sample: 7, nearest: 3 }];
+/// let found = Confusion::new("by ear", labels, vec![vec![8, 1], vec![0, 9]], mistakes);
+/// assert_eq!((found.mistakes[0].nearest, found.accuracy()), (3, 17.0 / 18.0));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Mistake {
     /// Who was to be recognised.
