@@ -2,7 +2,7 @@
 # make test   sets everything up and runs every test: Rust, Python, and the browser where one is installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo docs python check test test-rust test-python test-browser fuzz soak lint bench bench-cuda bench-kernels bench-quick test-cuda clean
+.PHONY: help demo dist docs python check test test-rust test-python test-browser fuzz soak lint bench bench-cuda bench-kernels bench-quick test-cuda clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -49,6 +49,9 @@ lint: ## formatting and lints, without a single warning; an example on every pub
 	RUSTDOCFLAGS='-D warnings -A rustdoc::private_intra_doc_links' cargo doc --quiet --no-deps -p matmix --features ndarray,cuda
 	python3 scripts/examples.py target/doc/matmix
 
+dist: ## what a release needs, into dist/: wheel, source package, static program, crates (about 15 minutes)
+	scripts/dist.sh
+
 bench: bench-kernels ## us and the peers: writes docs/benchmarks.md, its numbers and its picture (about 20 minutes)
 	benchmarks/run.sh
 
@@ -67,4 +70,4 @@ test-cuda: ## the tests of the GPU; without one they fail instead of being left 
 
 clean: ## remove what was built
 	cargo clean
-	rm -rf demo out .venv .venv-bench .venv-docs
+	rm -rf demo dist out .venv .venv-bench .venv-docs
