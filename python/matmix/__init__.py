@@ -14,6 +14,7 @@ from ._base import History
 from ._blocks import Parts
 from ._files import load
 from ._matmix import Input, Progress, __version__
+from .classifier import MixtureClassifier
 from .denoising import PatchDenoiser, denoise, estimate_sigma
 from .low_rank import LowRank
 from .mixture import FitInterruptedWarning, Mixture, Posterior
@@ -37,6 +38,7 @@ __all__ = [
     "MixB2DPPCA",
     "MixPPCA",
     "Mixture",
+    "MixtureClassifier",
     "NearestCore",
     "NotFittedError",
     "OutlierDetector",

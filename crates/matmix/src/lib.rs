@@ -57,8 +57,8 @@ pub use impute::Imputed;
 pub use infer::{Projection, Reconstruction};
 pub use linalg::Matrix;
 pub use model::{
-    Component, Criteria, Drawn, Event, History, LowRank, Mixture, Model, Noise, SearchMove, SearchStep,
-    Searched, StopReason,
+    Classes, Component, Criteria, Drawn, Event, History, LowRank, Mixture, Model, Noise, SearchMove,
+    SearchStep, Searched, StopReason,
 };
 pub use pass::{Backend, Engine, Precision};
 pub use preset::{Preset, PresetFit};
