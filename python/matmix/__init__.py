@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ._base import History
     from ._blocks import Parts
     from ._files import load
+    from .classifier import MixtureClassifier
     from .denoising import PatchDenoiser, denoise, estimate_sigma
     from .low_rank import LowRank
     from .mixture import FitInterruptedWarning, Mixture, Posterior
@@ -34,6 +35,7 @@ _HOME = {
     "._base": ["History"],
     "._blocks": ["Parts"],
     "._files": ["load"],
+    ".classifier": ["MixtureClassifier"],
     ".denoising": ["PatchDenoiser", "denoise", "estimate_sigma"],
     ".low_rank": ["LowRank"],
     ".mixture": ["FitInterruptedWarning", "Mixture", "Posterior"],
@@ -60,6 +62,7 @@ __all__ = [
     "MixB2DPPCA",
     "MixPPCA",
     "Mixture",
+    "MixtureClassifier",
     "NearestCore",
     "NotFittedError",
     "OutlierDetector",

@@ -30,14 +30,25 @@ class Pass(NamedTuple):
     scale: float
     threads: int | None
     missing: str = "error"
+    classes: np.ndarray | None = None
 
     def over(self, task: bytes, block: np.ndarray, first: int) -> bytes:
         """The sums of a task over one block, whose first sample has the number `first` in the whole set."""
-        weights = None if self.weights is None else self.weights[first : first + len(block)]
-        return self.over_weighted(task, block, weights, first)
+        weights, classes = self.about(first, len(block))
+        return self.over_labelled(task, block, weights, classes, first)
 
-    def over_weighted(self, task: bytes, block: np.ndarray, weights: np.ndarray | None, first: int) -> bytes:
-        """The same with the weights of the block's own samples."""
+    def about(self, first: int, n: int) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """The weights and the classes of some samples."""
+        part = slice(first, first + n)
+        return (
+            None if self.weights is None else self.weights[part],
+            None if self.classes is None else self.classes[part],
+        )
+
+    def over_labelled(
+        self, task: bytes, block: np.ndarray, weights: np.ndarray | None, classes: np.ndarray | None, first: int
+    ) -> bytes:
+        """The same with the weights and the classes of the block's own samples."""
         return _matmix.run_task(
             task,
             block,
@@ -48,6 +59,7 @@ class Pass(NamedTuple):
             first=first,
             threads=self.threads,
             missing=self.missing,
+            classes=classes,
         )
 
     def chosen(self, task: bytes, firsts: Sequence[int], n: int) -> tuple[list[int], int]:
@@ -89,9 +101,10 @@ class Blocks:
         threads: int | None,
         scale: float,
         missing: str = "error",
+        classes: np.ndarray | None = None,
     ) -> _matmix.Elsewhere:
         """The samples as the native fit takes them."""
-        common = Pass(shape, preset, weights, scale, threads, missing)
+        common = Pass(shape, preset, weights, scale, threads, missing, classes)
         abandoned = threading.Event()
 
         def run(task: bytes) -> bytes:

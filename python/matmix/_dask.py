@@ -92,13 +92,14 @@ class DaskBlocks(Blocks):
         pieces = self.pieces()
         chosen, skipped = common.chosen(task, [first for _, first, _ in pieces], len(self))
         parameters = task if len(task) <= INLINE_BYTES else dask.delayed(task, pure=False, traverse=False)
-        light = common._replace(weights=None, threads=None)
+        light = common._replace(weights=None, classes=None, threads=None)
         run = dask.delayed(_run_block, pure=False, traverse=False)
         merge = dask.delayed(_merge, pure=False)
         sums = []
         for value, first, n in (pieces[b] for b in chosen):
-            weights = None if common.weights is None else common.weights[first : first + n]
-            sums.append(run(parameters, value, light, weights, (n, *self.shape[1:]), self.dtype.name, first))
+            sums.append(
+                run(parameters, value, light, common.about(first, n), (n, *self.shape[1:]), self.dtype.name, first)
+            )
         for level in _matmix.tree_levels(len(sums)):
             sums = [merge(sums[start:end]) for start, end in level]
         return dask.delayed(_count, pure=False)(sums[0], light, skipped) if skipped else sums[0]
@@ -129,14 +130,16 @@ class DaskBlocks(Blocks):
 
 
 def _run_block(
-    task: bytes, block: Any, common: Pass, weights: Any, shape: tuple[int, ...], dtype: str, first: int
+    task: bytes, block: Any, common: Pass, about: Any, shape: tuple[int, ...], dtype: str, first: int
 ) -> bytes:
     """On a worker: the sums of one block."""
     samples = _checked(block, shape, dtype, first)
-    if weights is not None:
-        # What comes from the network need not be aligned.
-        weights = np.require(weights, np.float64, ["C", "A"])
-    return common._replace(threads=_threads_here()).over_weighted(task, samples, weights, first)
+    # What comes from the network need not be aligned.
+    weights, classes = (
+        None if numbers is None else np.require(numbers, kind, ["C", "A"])
+        for numbers, kind in zip(about, (np.float64, np.int64), strict=True)
+    )
+    return common._replace(threads=_threads_here()).over_labelled(task, samples, weights, classes, first)
 
 
 def _merge(sums: list[bytes]) -> bytes:

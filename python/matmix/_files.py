@@ -20,7 +20,7 @@ def load(path: str | os.PathLike[str], cls: type | None = None, *, scale: float 
         The file.
     cls : class, optional
         The class of the estimator. By default the one the file names (`MixB2DPPCA`, say), else `Mixture` or
-        `LowRank`.
+        `LowRank`; `MixtureClassifier` for a mixture that was fitted with labels.
     scale : float, optional
         What to multiply the values of new samples with, if they are not those of the fit: 1 for values that are
         already multiplied, say. By default the factor of the fit, which the file knows.
@@ -41,6 +41,7 @@ def load(path: str | os.PathLike[str], cls: type | None = None, *, scale: float 
     >>> type(again).__name__, again.score(X) == model.score(X)
     ('MixB2DPPCA', True)
     """
+    from .classifier import MixtureClassifier
     from .low_rank import LowRank
     from .mixture import Mixture
     from .published import BY_PRESET
@@ -51,7 +52,8 @@ def load(path: str | os.PathLike[str], cls: type | None = None, *, scale: float 
         input = None
     family: type = Mixture if isinstance(model, _matmix.MixtureModel) else LowRank
     if cls is None:
-        cls = BY_PRESET.get(name or "", family)
+        classes = isinstance(model, _matmix.MixtureModel) and model.classes is not None
+        cls = MixtureClassifier if classes else BY_PRESET.get(name or "", family)
     if not issubclass(cls, family):
         raise ValueError(f"{os.fspath(path)} holds a {family.__name__}, which cannot be read as {cls.__name__}")
     known = json.loads(options) if options else {}
@@ -64,6 +66,8 @@ def load(path: str | os.PathLike[str], cls: type | None = None, *, scale: float 
         params["rank"] = tuple(model.rank)
         if isinstance(model, _matmix.MixtureModel) and "n_components" in accepted:
             params["n_components"] = len(model.weights)
+        if isinstance(model, _matmix.MixtureModel) and "components_per_class" in accepted and model.classes is not None:
+            params["components_per_class"] = len(model.weights) // len(model.classes[0])
         if shape is not None and len(shape) > 1:
             params["sample_shape"] = tuple(shape)
         if input is not None and input.scale != 1.0:

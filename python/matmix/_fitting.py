@@ -20,6 +20,7 @@ from ._validation import (
     AT_LEAST_ONE,
     OF_EVERY_FIT,
     Data,
+    Samples,
     check_rank,
     check_samples,
     check_seed,
@@ -117,14 +118,25 @@ class MixtureFitting(ModelEstimator):
         """
         self._validate_params()
         samples = check_samples(self, X, reset=True)
-        weights = check_weights(sample_weight, samples.n)
+        return self._fit_to(samples, check_weights(sample_weight, samples.n))
+
+    def _fit_to(
+        self,
+        samples: Samples,
+        weights: np.ndarray | None,
+        names: list[str] | None = None,
+        classes: np.ndarray | None = None,
+    ) -> Self:
+        """Fits the mixture, or classes of these names, to samples whose class is −1 where it is not known."""
         start = self._start()
         options = self._options(start)
+        if names is not None:
+            options["classes"] = names
         # Before the fit: what cannot be read should not cost its model.
         input = samples.described()
         with ProgressLine(self.verbose) as line:
             model, history, interrupted = _matmix.fit_mixture(
-                samples.held(self._preset, weights, options["threads"]),
+                samples.held(self._preset, weights, options["threads"], classes),
                 samples.shape,
                 preset=self._preset,
                 weights=weights,
@@ -133,6 +145,7 @@ class MixtureFitting(ModelEstimator):
                 start=start,
                 device=self.device,
                 callback=line.before(self.callback),
+                classes=classes,
             )
         self.n_batches_ = 1
         self._remember(samples, input)
@@ -141,14 +154,14 @@ class MixtureFitting(ModelEstimator):
             warnings.warn(
                 f"Ctrl-C ended the fit after {self.n_iter_} iterations; the model so far is kept.",
                 FitInterruptedWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         elif self.history_.stop == "max_iterations" and self.tol > 0:
             warnings.warn(
                 f"The fit was still changing after max_iter={self.max_iter} iterations; the model is kept. "
                 "Try a larger max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         return self
 

@@ -57,10 +57,16 @@ class Samples(NamedTuple):
         """The number of samples."""
         return int(self.array.shape[0])
 
-    def held(self, preset: str | None, weights: np.ndarray | None, threads: int | None) -> Any:
+    def held(
+        self,
+        preset: str | None,
+        weights: np.ndarray | None,
+        threads: int | None,
+        classes: np.ndarray | None = None,
+    ) -> Any:
         """The samples as a native fit takes them: the array, or what runs passes over the blocks."""
         if isinstance(self.array, Blocks):
-            return self.array.elsewhere(self.shape, preset, weights, threads, self.scale, self.missing)
+            return self.array.elsewhere(self.shape, preset, weights, threads, self.scale, self.missing, classes)
         return self.array
 
     def described(self) -> _matmix.Input:

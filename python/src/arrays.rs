@@ -17,6 +17,15 @@ use crate::errors::to_python;
 /// An array of doubles with one axis.
 pub(crate) type Numbers<'py> = PyReadonlyArray1<'py, f64>;
 
+/// An array of integers with one axis.
+pub(crate) type Integers<'py> = PyReadonlyArray1<'py, i64>;
+
+/// The classes of samples, −1 where they are not known.
+pub(crate) fn classes(numbers: Option<&Integers<'_>>) -> PyResult<Option<Vec<Option<u32>>>> {
+    let Some(numbers) = numbers else { return Ok(None) };
+    Ok(Some(numbers.as_slice()?.iter().map(|&class| u32::try_from(class).ok()).collect()))
+}
+
 /// What NumPy calls the element types.
 const DTYPES: [(Element, &str); 3] =
     [(Element::U8, "uint8"), (Element::F32, "float32"), (Element::F64, "float64")];
@@ -116,12 +125,33 @@ impl Held<'_> {
         missing: Missing,
         meter: &Arc<Meter>,
     ) -> PyResult<Box<dyn Engine + '_>> {
+        self.labelled_engine(shape, preset, weights, None, scale, missing, meter)
+    }
+
+    /// The same with what is known of the classes of the samples.
+    pub(crate) fn labelled_engine(
+        &self,
+        shape: &[usize],
+        preset: Option<&str>,
+        weights: Option<&Numbers<'_>>,
+        known: Option<&Integers<'_>>,
+        scale: f64,
+        missing: Missing,
+        meter: &Arc<Meter>,
+    ) -> PyResult<Box<dyn Engine + '_>> {
+        let known = classes(known)?;
         Ok(match self {
             Self::Here(elements) => {
                 let samples = elements.samples(shape, preset, weights, scale)?;
-                Box::new(samples.with_missing(missing).with_meter(meter.clone()))
+                let samples = samples.with_missing(missing).with_meter(meter.clone());
+                Box::new(match known {
+                    Some(known) => samples.with_classes(known).map_err(to_python)?,
+                    None => samples,
+                })
             }
-            Self::Elsewhere(elsewhere) => Box::new(elsewhere.get().engine(shape, preset, weights)?),
+            Self::Elsewhere(elsewhere) => {
+                Box::new(elsewhere.get().engine(shape, preset, weights)?.with_classes(known)?)
+            }
         })
     }
 

@@ -44,7 +44,7 @@ impl Question {
     ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
         let missing = choice("missing", missing)?;
         let task: Task = self.pass.clone().into();
-        let sums = run_over(py, || Ok(task), &x, &shape, preset, None, scale, first, threads, missing)?;
+        let sums = run_over(py, || Ok(task), &x, &shape, preset, None, None, scale, first, threads, missing)?;
         let Answers { width, values } = sums.try_into().map_err(to_python)?;
         let n = values.len() / width.max(1);
         array(py, values, &[n, width])

@@ -11,7 +11,7 @@ use matmix::{Backend, Cpu, Engine, Error, Missing, Preset, Samples};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::arrays::{Elements, Numbers, element};
+use crate::arrays::{Elements, Integers, Numbers, classes, element};
 use crate::errors::{choice, detached, to_python};
 use crate::pools::pool;
 
@@ -61,7 +61,7 @@ impl Elsewhere {
             None => None,
         };
         let (shape, len) = (one.shape().to_vec(), self.n * parts);
-        Ok(Remote { elsewhere: self, shape, len, weights, cpu: Cpu::best() })
+        Ok(Remote { elsewhere: self, shape, len, weights, classes: None, cpu: Cpu::best() })
     }
 
     /// Nobody waits for the fit any longer.
@@ -95,7 +95,22 @@ pub(crate) struct Remote<'a> {
     shape: Vec<usize>,
     len: usize,
     weights: Option<Vec<f64>>,
+    classes: Option<Vec<Option<u32>>>,
     cpu: Cpu,
+}
+
+impl Remote<'_> {
+    /// The same samples with what is known of their classes.
+    pub(crate) fn with_classes(mut self, classes: Option<Vec<Option<u32>>>) -> PyResult<Self> {
+        match &classes {
+            Some(classes) if classes.len() != self.len => {
+                let (what, expected, found) = ("classes", self.len, classes.len());
+                return Err(to_python(Error::Count { what, expected, found }));
+            }
+            _ => self.classes = classes,
+        }
+        Ok(self)
+    }
 }
 
 impl Engine for Remote<'_> {
@@ -123,6 +138,10 @@ impl Engine for Remote<'_> {
         self.weights.as_deref()
     }
 
+    fn classes(&self) -> Option<&[Option<u32>]> {
+        self.classes.as_deref()
+    }
+
     fn backend(&self) -> &dyn Backend {
         &self.cpu
     }
@@ -147,7 +166,7 @@ impl Engine for Remote<'_> {
 /// Runs a task over one block of samples, the first of which has the number `first` in the whole set, and returns the
 /// bytes of its sums.
 #[pyfunction]
-#[pyo3(signature = (task, x, shape, *, preset, weights, scale, first, threads, missing="error"))]
+#[pyo3(signature = (task, x, shape, *, preset, weights, scale, first, threads, missing="error", classes=None))]
 pub(crate) fn run_task<'py>(
     py: Python<'py>,
     task: &[u8],
@@ -159,10 +178,11 @@ pub(crate) fn run_task<'py>(
     first: usize,
     threads: Option<usize>,
     missing: &str,
+    classes: Option<Integers<'_>>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let task = || Task::from_bytes(task);
     let missing = choice("missing", missing)?;
-    let sums = run_over(py, task, &x, &shape, preset, weights, scale, first, threads, missing)?;
+    let sums = run_over(py, task, &x, &shape, preset, weights, classes, scale, first, threads, missing)?;
     Ok(PyBytes::new(py, &sums.to_bytes()))
 }
 
@@ -174,6 +194,7 @@ pub(crate) fn run_over(
     shape: &[usize],
     preset: Option<&str>,
     weights: Option<Numbers<'_>>,
+    known: Option<Integers<'_>>,
     scale: f64,
     first: usize,
     threads: Option<usize>,
@@ -182,6 +203,9 @@ pub(crate) fn run_over(
     let mut plain = x.samples(shape, None, None, scale)?.with_missing(missing);
     if let Some(weights) = weights {
         plain = plain.with_part_weights(weights.as_slice()?.to_vec()).map_err(to_python)?;
+    }
+    if let Some(known) = classes(known.as_ref())? {
+        plain = plain.with_classes(known).map_err(to_python)?;
     }
     let samples = viewed(&plain, preset)?;
     let first = first * (samples.len() / plain.len());

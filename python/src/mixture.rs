@@ -9,11 +9,11 @@ use matmix::{
     Device, FitOptions, Meter, Missing, Mixture, Model, ModelFile, OnlineFit, Preset, SelectOptions, Start,
 };
 use numpy::{PyArray1, PyArray2, PyArrayDyn, PyReadonlyArray1};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::arrays::{Elements, Held, Numbers, array, indices, matrix, places, sides};
+use crate::arrays::{Elements, Held, Integers, Numbers, array, indices, matrix, places, sides};
 use crate::ask::Question;
 use crate::data::file;
 use crate::errors::{choice, detached, to_python};
@@ -57,7 +57,7 @@ fn fit_options(
 
 /// Fits a mixture: the model, its history as JSON and whether Ctrl-C ended it.
 #[pyfunction]
-#[pyo3(signature = (x, shape, *, preset, weights, scale, options, start, device, callback))]
+#[pyo3(signature = (x, shape, *, preset, weights, scale, options, start, device, callback, classes=None))]
 pub(crate) fn fit_mixture(
     py: Python<'_>,
     x: Held<'_>,
@@ -69,6 +69,7 @@ pub(crate) fn fit_mixture(
     start: Beginning<'_>,
     device: &str,
     callback: Option<&Bound<'_, PyAny>>,
+    classes: Option<Integers<'_>>,
 ) -> PyResult<(MixtureModel, String, bool)> {
     let meter = Arc::new(Meter::new());
     let options = fit_options(options, &start, preset, &shape)?;
@@ -78,7 +79,11 @@ pub(crate) fn fit_mixture(
         x.abandon(py)
     };
     let (fit, interrupted) = match &x {
-        Held::Here(elements) if device != Device::Cpu => {
+        Held::Here(_) if device == Device::Cuda && classes.is_some() => {
+            let message = "known labels cannot be kept to by a GPU; the processor can: device='cpu'";
+            return Err(PyRuntimeError::new_err(message));
+        }
+        Held::Here(elements) if device != Device::Cpu && classes.is_none() => {
             let samples = elements.samples(&shape, preset, weights.as_ref(), scale)?;
             let samples = samples.with_missing(options.missing).with_meter(meter.clone());
             let backend = detached(py, || device.backend(&samples, options.components))?;
@@ -90,7 +95,8 @@ pub(crate) fn fit_mixture(
             return Err(PyValueError::new_err(message));
         }
         held => {
-            let engine = held.engine(&shape, preset, weights.as_ref(), scale, options.missing, &meter)?;
+            let (weights, classes, missing) = (weights.as_ref(), classes.as_ref(), options.missing);
+            let engine = held.labelled_engine(&shape, preset, weights, classes, scale, missing, &meter)?;
             held.fitted(fit_listening(py, &*engine, &options, callback, &abandon))?
         }
     };
@@ -218,6 +224,13 @@ impl MixtureModel {
     #[getter]
     fn degrees_of_freedom<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<f64>>> {
         self.model.degrees_of_freedom().map(|degrees| PyArray1::from_vec(py, degrees))
+    }
+
+    /// The names of the classes and the class of every component, shape (K,), or None.
+    #[getter]
+    fn classes<'py>(&self, py: Python<'py>) -> Option<(Vec<String>, Bound<'py, PyArray1<i64>>)> {
+        let classes = self.model.classes()?;
+        Some((classes.names().to_vec(), indices(py, classes.components().to_vec())))
     }
 
     /// The number of free parameters.

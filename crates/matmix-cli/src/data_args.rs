@@ -105,6 +105,9 @@ pub(crate) struct Reading {
     /// How much memory a pass over the data may take; a larger set of files is read piece by piece.
     #[arg(long, value_parser = memory, value_name = "2GB")]
     memory: Option<u64>,
+    /// Whether some labels may be missing: a command that can do without them says so.
+    #[arg(skip)]
+    pub(crate) gaps: bool,
     /// Whether notes about the data are unwanted.
     #[arg(from_global)]
     quiet: bool,
@@ -127,6 +130,7 @@ impl Reading {
         OpenOptions {
             shape: self.shape.as_ref().map(|s| s.0.clone()),
             labels: labels.map(Path::to_path_buf),
+            gaps: self.gaps,
             colour: self.colour,
             resize: self.resize,
             scale: self.scale,

@@ -13,6 +13,7 @@ mod paper;
 mod patch_args;
 mod progress;
 mod table;
+mod verdict;
 mod visible;
 
 use std::ffi::OsString;
@@ -54,6 +55,7 @@ enum Command {
     Impute(commands::impute::Impute),
     Denoise(commands::denoise::Denoise),
     Assign(commands::assign::Assign),
+    Classify(commands::classify::Classify),
     Score(commands::score::Score),
     Outliers(commands::outliers::Outliers),
     Sample(commands::sample::Sample),
@@ -109,6 +111,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Impute(c) => c.run(quiet),
         Command::Denoise(c) => c.run(quiet),
         Command::Assign(c) => c.run(quiet),
+        Command::Classify(c) => c.run(quiet),
         Command::Score(c) => c.run(quiet),
         Command::Outliers(c) => c.run(quiet),
         Command::Sample(c) => c.run(quiet),

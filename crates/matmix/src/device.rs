@@ -1,7 +1,7 @@
 //! Which device computes: what programs offer as one option.
 
 use crate::cpu::Cpu;
-use crate::data::Samples;
+use crate::data::{Missing, Samples};
 #[cfg(not(feature = "cuda"))]
 use crate::error::Error;
 use crate::error::Result;
@@ -93,10 +93,18 @@ impl Device {
         match self {
             Device::Cpu => Ok(Box::new(Cpu::best())),
             Device::Cuda => gpu(),
-            Device::Auto if work >= WORTH_IT => gpu().or_else(|_| Ok(Box::new(Cpu::best()))),
+            // What a GPU refuses is not worth an upload.
+            Device::Auto if work >= WORTH_IT && !is_for_processors(samples) => {
+                gpu().or_else(|_| Ok(Box::new(Cpu::best())))
+            }
             Device::Auto => Ok(Box::new(Cpu::best())),
         }
     }
+}
+
+/// Missing cells and known labels are a matter of the processor's evaluator.
+fn is_for_processors(samples: &Samples<'_>) -> bool {
+    samples.missing() == Missing::Nan || samples.classes().is_some()
 }
 
 #[cfg(feature = "cuda")]

@@ -149,6 +149,26 @@ pub enum Error {
         found: usize,
     },
 
+    /// A class with fewer labelled samples than components.
+    #[error(
+        "class {class:?} has {labelled} labelled samples (of positive weight) for {components} components; label more, or use at most {labelled} \
+         components of every class"
+    )]
+    TooFewLabelled {
+        /// What it is called.
+        class: String,
+        /// How many samples are known to be of it.
+        labelled: usize,
+        /// How many components it should have.
+        components: usize,
+    },
+
+    /// A question about classes to a model that knows none.
+    #[error(
+        "the components of this model belong to no classes: it was fitted without labels; fit it with known labels (matmix fit --supervised, MixtureClassifier)"
+    )]
+    NoClasses,
+
     /// A sample weight that is negative or not finite.
     #[error("the weight of sample {sample} is {value}; weights must be finite and not negative")]
     Weight {

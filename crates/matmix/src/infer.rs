@@ -3,7 +3,7 @@
 use crate::cpu::Cpu;
 use crate::data::Samples;
 use crate::error::{Error, Result};
-use crate::model::{Criteria, Density, Exponent, LowRank, Mixture, Model};
+use crate::model::{Classes, Criteria, Density, Exponent, LowRank, Mixture, Model};
 use crate::options::choices;
 use crate::parallel;
 use crate::pass::{AskPass, Backend, Engine, Question};
@@ -108,6 +108,26 @@ impl Mixture {
     /// The most probable component of every sample.
     pub fn assign(&self, samples: &dyn Engine) -> Result<Vec<usize>> {
         self.ask(samples, [Question::Component]).map(|[x]| indices(x))
+    }
+
+    /// p(c|X_n) for every sample and class, N × C: the responsibilities of the components of each class together.
+    ///
+    /// # Errors
+    /// If the components belong to no classes, because no labels were known when they were fitted.
+    pub fn class_probabilities(&self, samples: &dyn Engine) -> Result<Vec<f64>> {
+        let classes = self.classes().ok_or(Error::NoClasses)?;
+        Ok(classes.sums(&self.responsibilities(samples)?))
+    }
+
+    /// The most probable class of every sample, and its probability.
+    ///
+    /// # Errors
+    /// As [`class_probabilities`](Self::class_probabilities).
+    pub fn classify(&self, samples: &dyn Engine) -> Result<(Vec<usize>, Vec<f64>)> {
+        let probabilities = self.class_probabilities(samples)?;
+        let rows = probabilities.chunks_exact(self.classes().map_or(1, Classes::len));
+        let best = |p: &[f64]| (1..p.len()).fold(0, |a, b| if p[b] > p[a] { b } else { a });
+        Ok(rows.map(|p| (best(p), p[best(p)])).unzip())
     }
 
     /// ln p(X_n) for every sample.

@@ -58,7 +58,7 @@ pub use impute::Imputed;
 pub use infer::{Projection, Reconstruction};
 pub use linalg::Matrix;
 pub use model::{
-    Component, Criteria, Drawn, Early, Event, History, LowRank, Mixture, Model, Noise, SearchMove,
+    Classes, Component, Criteria, Drawn, Early, Event, History, LowRank, Mixture, Model, Noise, SearchMove,
     SearchStep, Searched, StopReason,
 };
 pub use pass::{Backend, Engine, Precision};

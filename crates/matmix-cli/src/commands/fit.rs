@@ -11,7 +11,7 @@ use matmix::{
 };
 use serde_json::{Value, json};
 
-use super::{cluster, select};
+use super::{classify, cluster, select};
 use crate::data_args::DataOptions;
 use crate::device_args::DeviceArgs;
 use crate::error::hinted;
@@ -35,7 +35,8 @@ Examples:
   matmix fit demo:mnist -k 10 -r 4x4 --scale 1/255 -o digits.mm
   matmix fit 'parts/*.npy' -k 10 -r 4x4 --memory 2GB -o model.mm
   matmix fit faces/ -k 5 -r 8 --checkpoint fit.state --resume -o faces.mm
-  matmix fit faces/ --patches 6 --stride 2 -k 16 -o patches.mm")]
+  matmix fit faces/ --patches 6 --stride 2 -k 16 -o patches.mm
+  matmix fit known.npy --supervised --labels known.txt -k 2 -r 8x8 -o classes.mm")]
 pub(crate) struct Fit {
     /// The samples: a .npy, .npz, IDX or .mat file, a folder of images, demo:mnist, or several .npy files as one set
     /// ('parts/*.npy' in quotes, or a.npy,b.npy).
@@ -54,6 +55,10 @@ pub(crate) struct Fit {
     model: Option<Preset>,
     #[command(flatten)]
     fitting: Fitting,
+    /// Keep to the labels of the samples (those of the data, or --labels): every class has components of its own, -k of them, and `matmix
+    /// classify` tells classes by them. Labels that are empty or -1 are not known; such samples may be of any class.
+    #[arg(long, conflicts_with_all = ["dask", "patches"], help_heading = "Fit")]
+    supervised: bool,
     /// exact: the exact posterior, any order, the likelihood never falls; paper: Algorithm 1 of the paper as printed, matrices only.
     #[arg(long, value_parser = choice(Algorithm::ALL), default_value_t, help_heading = "Fit")]
     algorithm: Algorithm,
@@ -82,9 +87,10 @@ pub(crate) struct Fit {
 }
 
 impl Fit {
-    pub(crate) fn run(self, quiet: bool) -> anyhow::Result<()> {
+    pub(crate) fn run(mut self, quiet: bool) -> anyhow::Result<()> {
+        self.options.reading.gaps = self.supervised;
         let target = self.target()?;
-        let options = self.fit_options()?;
+        let mut options = self.fit_options()?;
         if self.dask.is_some() && self.fitting.selection(None).is_some() {
             let message = "-k auto, -k 1..20 and --rank auto cannot be used together with --dask";
             return Err(hinted(message, "matmix.select of the Python package takes a Dask array"));
@@ -92,12 +98,16 @@ impl Fit {
         if let Some(address) = &self.dask {
             return self.run_on_cluster(address, &options, quiet);
         }
-        let data = self.options.open(&self.data)?;
+        let mut data = self.options.open(&self.data)?;
+        if self.supervised {
+            self.check_supervised()?;
+            (data.samples, options.classes) = classify::labelled(&data)?;
+        }
         let images = &data.samples;
         let windows = self.patches.of(images, options.seed)?;
         let samples = windows.as_ref().map_or(images, |(samples, _)| samples);
         let selection = self.fitting.selection(None);
-        let most = selection.as_ref().map_or(options.components, |selection| selection.most_components);
+        let most = selection.as_ref().map_or(options.n_components(), |selection| selection.most_components);
         let preset = self.model.unwrap_or_else(|| Preset::for_order(samples.order(), most));
         self.notes(preset, &options, quiet);
         if selection.is_some() && self.device.device == Device::Cuda {
@@ -107,7 +117,7 @@ impl Fit {
                 "choose with `matmix select` first, then fit what was chosen on the GPU",
             ));
         }
-        let backend = self.device.backend(samples, options.components)?;
+        let backend = self.device.backend(samples, options.n_components())?;
         let fit = if let Some(selection) = selection {
             let selection = SelectOptions { fit: options.clone(), ..selection };
             let (chosen, fit) = select::chosen(preset, samples, &selection, quiet)?;
@@ -148,6 +158,24 @@ impl Fit {
             output::json(&figures.json(&fit, samples.len(), samples.shape(), seconds, options.seed))?;
         }
         Ok(())
+    }
+
+    /// What goes by whole fits of whole samples only.
+    fn check_supervised(&self) -> anyhow::Result<()> {
+        if self.fitting.selection(None).is_some() {
+            let message = "-k auto, -k 1..20 and --rank auto cannot be used together with --supervised";
+            return Err(hinted(message, "compare a few by the accuracy that `matmix classify` finds"));
+        }
+        match self.model.filter(|preset| !preset.is_mixture() || *preset == Preset::Mp2dPca) {
+            Some(preset) => {
+                let message = format!("--supervised needs a mixture of whole samples, which {preset} is not");
+                Err(hinted(
+                    message,
+                    "--model mixb2dppca or mixppca, psopca or ppca with one component per class",
+                ))
+            }
+            None => Ok(()),
+        }
     }
 
     fn run_on_cluster(&self, address: &str, options: &FitOptions, quiet: bool) -> anyhow::Result<()> {
@@ -296,11 +324,15 @@ impl Fit {
             say(&missing(fit, samples, shape));
         }
         if let Model::Mixture(m) = model {
-            let mut table = Table::new(["component", "weight", "noise variance", "samples"]);
+            let mut titles = vec!["component", "weight", "noise variance", "samples"];
+            titles.extend(m.classes().map(|_| "class"));
+            let mut table = Table::new(titles);
             for (k, part) in m.components().iter().enumerate() {
                 let samples = fit.assigned.get(k).map_or("–".into(), u64::to_string);
                 let noise = format!("{:.4e}", part.noise_variance());
-                table.row([k.to_string(), number(m.weights()[k], 4), noise, samples]);
+                let mut row = vec![k.to_string(), number(m.weights()[k], 4), noise, samples];
+                row.extend(m.classes().map(|c| c.names()[c.components()[k]].clone()));
+                table.row(row);
             }
             say(&format!("\n{table}"));
         }
@@ -434,7 +466,7 @@ impl Figures {
             }
             Model::LowRank(_) => (vec![], vec![]),
         };
-        json!({
+        let mut told = json!({
             "model": fit.preset.name(),
             "n_samples": samples,
             "shape": shape,
@@ -457,6 +489,12 @@ impl Figures {
             "assigned": fit.assigned,
             "missing_cells": fit.missing.cells,
             "events": fit.history.events,
-        })
+        });
+        if let Model::Mixture(m) = &fit.model
+            && let Some(classes) = m.classes()
+        {
+            told["classes"] = json!(classes);
+        }
+        told
     }
 }

@@ -165,6 +165,7 @@ fn model(file: &ModelFile) -> String {
             let tails = m.degrees_of_freedom();
             let mut titles = vec!["component", "weight", "noise variance", "largest s"];
             titles.extend(tails.as_ref().map(|_| "degrees of freedom"));
+            titles.extend(m.classes().map(|_| "class"));
             let mut table = Table::new(titles);
             for (k, c) in m.components().iter().enumerate() {
                 // s_1 = Π λ_1: the variance along the first entry of the core.
@@ -180,6 +181,7 @@ fn model(file: &ModelFile) -> String {
                     number(largest, 4),
                 ];
                 row.extend(tails.as_ref().map(|tails| number(tails[k], 2)));
+                row.extend(m.classes().map(|c| c.names()[c.components()[k]].clone()));
                 table.row(row);
             }
             text.push_str(&format!("\n{table}"));
@@ -234,9 +236,15 @@ fn model_json(file: &ModelFile) -> Value {
         }
         Model::LowRank(_) => (Value::Null, Value::Null, Value::Null),
     };
-    json!({
+    let mut told = json!({
         "model": file.name, "shape": file.model.shape(), "rank": file.model.rank(),
         "n_components": file.model.n_components(), "n_parameters": file.model.n_parameters(),
         "weights": weights, "noise_variance": noise, "degrees_of_freedom": tails, "input": file.input, "options": file.options, "history": file.history,
-    })
+    });
+    if let Model::Mixture(m) = &file.model
+        && let Some(classes) = m.classes()
+    {
+        told["classes"] = json!(classes);
+    }
+    told
 }

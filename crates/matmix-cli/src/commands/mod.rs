@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub(crate) mod assign;
+pub(crate) mod classify;
 pub(crate) mod cluster;
 pub(crate) mod compare;
 pub(crate) mod demo;

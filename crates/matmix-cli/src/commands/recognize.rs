@@ -1,6 +1,5 @@
 //! `matmix recognize`: whose face is it?
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -20,10 +19,8 @@ use crate::kind::Kind;
 use crate::numbers::{real, whole};
 use crate::output::{self, Overwrite, Target};
 use crate::progress::working;
-use crate::table::{Table, field, plural};
-
-/// The most labels that are listed, and the most confusions.
-const LISTED: usize = 40;
+use crate::table::{field, plural};
+use crate::verdict::Verdict;
 
 /// The most mistakes that are drawn.
 const DRAWN: usize = 24;
@@ -199,14 +196,17 @@ impl Recognize {
             target.write_text(&csv)?;
             target.say_wrote(quiet, "", "");
         }
-        let right = |i: usize| labels.name(i) == found[i];
         let n = labels.len();
-        let wrong: Vec<usize> = (0..n).filter(|&i| !right(i)).collect();
+        let verdict = Verdict {
+            names: &labels.names,
+            pairs: (0..n).map(|i| (labels.name(i), found[i])).collect(),
+            words: ("probe", "recognised"),
+        };
         if let Some(picture) = &picture {
+            let wrong: Vec<usize> = (0..n).filter(|&i| labels.name(i) != found[i]).collect();
             draw(picture, &gallery, &probe, &nearest, &wrong, quiet)?;
         }
-        let hits = n - wrong.len();
-        let accuracy = hits as f64 / n as f64;
+        let (hits, accuracy) = (verdict.hits(), verdict.accuracy());
         if self.json {
             let mut told = json!({
                 "accuracy": accuracy, "recognised": hits, "probes": n, "gallery": gallery.samples.len(),
@@ -217,17 +217,7 @@ impl Recognize {
             }
             return output::json(&told);
         }
-        let mut text = format!("accuracy {accuracy:.4}: {hits} of {} recognised\n", plural(n, "probe"));
-        if labels.names.len() <= LISTED {
-            let mut table = Table::new(["label", "probes", "recognised"]);
-            for (class, name) in labels.names.iter().enumerate() {
-                let of: Vec<usize> = (0..n).filter(|&i| labels.index[i] == class).collect();
-                let hits = of.iter().filter(|&&i| right(i)).count();
-                table.row([name.clone(), of.len().to_string(), hits.to_string()]);
-            }
-            text.push_str(&format!("\n{table}"));
-        }
-        text.push_str(&confusions(labels, &found, &wrong));
+        let text = verdict.text();
         if self.output.is_some() && target.is_stdout() {
             output::say(quiet, text.trim_end());
             return Ok(());
@@ -274,28 +264,6 @@ impl Recognize {
         let found = recognizer.neighbours(&probe.samples, 1)?;
         Ok(found.into_iter().map(|nearest| nearest[0]).collect())
     }
-}
-
-/// Who was taken for whom, the most frequent first.
-fn confusions(labels: &Labels, found: &[&str], wrong: &[usize]) -> String {
-    let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-    for &i in wrong {
-        *counts.entry((labels.name(i), found[i])).or_default() += 1;
-    }
-    if counts.is_empty() {
-        return String::new();
-    }
-    let mut pairs: Vec<_> = counts.into_iter().collect();
-    pairs.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let mut table = Table::new(["label", "taken for", "probes"]);
-    for ((label, found), count) in pairs.iter().take(LISTED) {
-        table.row([label.to_string(), found.to_string(), count.to_string()]);
-    }
-    let more = match pairs.len().saturating_sub(LISTED) {
-        0 => String::new(),
-        more => format!("and {} more\n", plural(more, "confusion")),
-    };
-    format!("\n{table}{more}")
 }
 
 /// Draws some of the probes that were not recognised above the neighbours they were taken for.

@@ -15,6 +15,7 @@ fn help() {
         "reconstruct",
         "denoise",
         "assign",
+        "classify",
         "score",
         "outliers",
         "sample",

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod bits;
+mod classes;
 mod commands;
 mod data;
 mod files;

@@ -55,21 +55,24 @@ impl Densities {
         not_negative(self.squared_distance[slot * self.samples + sample] - explained)
     }
 
-    /// Fills the responsibilities of one sample, those below e^`cutoff` with zero; returns the slot of the most probable
-    /// component and ln p(X).
+    /// Fills the responsibilities of one sample, those below e^`cutoff` with zero, and those of components that its class, if that
+    /// is known, does not have; returns the slot of the most probable component and ln p(X), or ln p(X, c).
     #[inline(always)]
     pub(crate) fn responsibilities<T: Real>(
         &self,
         plan: &Plan<T>,
         components: &[usize],
-        sample: usize,
+        (sample, class): (usize, Option<u32>),
         cutoff: f64,
         gamma: &mut [f64],
     ) -> (usize, f64) {
         let gamma = &mut gamma[..components.len()];
         let (mut best, mut largest) = (0, f64::NEG_INFINITY);
         for (slot, (&k, gamma)) in components.iter().zip(gamma.iter_mut()).enumerate() {
-            let joint = plan.components[k].log_weight + self.log_density[slot * self.samples + sample];
+            let joint = match plan.admits(class, k) {
+                true => plan.components[k].log_weight + self.log_density[slot * self.samples + sample],
+                false => f64::NEG_INFINITY,
+            };
             *gamma = joint;
             if joint > largest {
                 (best, largest) = (slot, joint);

@@ -302,7 +302,8 @@ impl<T: Real> Evaluator<T> {
             for sample in 0..of.count() {
                 let components = match &bounds {
                     Some((_, bounds)) => {
-                        stack.evaluate_likely(simd, plan, stacked, sample, bounds.of(sample), some);
+                        let of_class = (sample, of.stored.class(of.samples.start + sample));
+                        stack.evaluate_likely(simd, plan, stacked, of_class, bounds.of(sample), some);
                         &*some
                     }
                     None => &self.all,
@@ -333,8 +334,9 @@ impl<T: Real> Evaluator<T> {
         gamma: &'a mut [f64],
     ) -> Found<'a, T> {
         let densities = evaluated.densities();
+        let class = of.stored.class(of.samples.start + sample);
         let (best, log_likelihood) =
-            densities.responsibilities(&self.plan, components, sample, self.cutoff, gamma);
+            densities.responsibilities(&self.plan, components, (sample, class), self.cutoff, gamma);
         Found {
             plan: &self.plan,
             evaluated,

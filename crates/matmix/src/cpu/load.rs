@@ -12,6 +12,7 @@ pub(crate) struct Stored<'a> {
     pub(crate) sample_len: usize,
     scale: f64,
     weights: Option<&'a [f64]>,
+    classes: Option<&'a [Option<u32>]>,
     /// The number of the first one in the whole set.
     pub(crate) first: usize,
     /// Its place in the chunk that these were taken from.
@@ -26,6 +27,7 @@ impl<'a> Stored<'a> {
             sample_len: samples.sample_len(),
             scale: samples.scale(),
             weights: samples.weights().map(|w| &w[range.clone()]),
+            classes: samples.classes().map(|c| &c[range.clone()]),
             first: range.start,
             place: 0,
         }
@@ -33,7 +35,7 @@ impl<'a> Stored<'a> {
 
     /// Samples of this length that belong to no set.
     pub(crate) fn plain(chunk: Chunk<'a>, sample_len: usize) -> Self {
-        Self { chunk, sample_len, scale: 1.0, weights: None, first: 0, place: 0 }
+        Self { chunk, sample_len, scale: 1.0, weights: None, classes: None, first: 0, place: 0 }
     }
 
     /// How many there are.
@@ -47,6 +49,7 @@ impl<'a> Stored<'a> {
         Self {
             chunk: self.chunk.slice(n * self.sample_len..(n + 1) * self.sample_len),
             weights: self.weights.map(|w| &w[n..n + 1]),
+            classes: self.classes.map(|c| &c[n..n + 1]),
             first: self.first + n,
             place: self.place + n,
             ..*self
@@ -57,6 +60,12 @@ impl<'a> Stored<'a> {
     #[inline(always)]
     pub(crate) fn weight(&self, n: usize) -> f64 {
         self.weights.map_or(1.0, |w| w[n])
+    }
+
+    /// The class of sample `n` of these, where it is known.
+    #[inline(always)]
+    pub(crate) fn class(&self, n: usize) -> Option<u32> {
+        self.classes.and_then(|c| c[n])
     }
 
     /// Whether there are weights.
@@ -119,7 +128,7 @@ impl Filled {
     /// As samples like those they were taken from.
     pub(crate) fn stored<'a>(&'a self, like: Stored<'a>) -> Stored<'a> {
         let chunk = self.buffer.chunk(like.chunk.element());
-        Stored { chunk, weights: self.weights.as_deref(), ..like }
+        Stored { chunk, weights: self.weights.as_deref(), classes: None, ..like }
     }
 }
 

@@ -215,6 +215,10 @@ impl Engine for Local<'_> {
         self.samples.weights()
     }
 
+    fn classes(&self) -> Option<&[Option<u32>]> {
+        self.samples.classes()
+    }
+
     fn run(&self, task: &Task) -> Result<AnySums> {
         task.run(self.backend, self.samples, 0)
     }
@@ -252,6 +256,10 @@ impl Engine for Samples<'_> {
 
     fn weights(&self) -> Option<&[f64]> {
         Samples::weights(self)
+    }
+
+    fn classes(&self) -> Option<&[Option<u32>]> {
+        Samples::classes(self)
     }
 
     fn run(&self, task: &Task) -> Result<AnySums> {

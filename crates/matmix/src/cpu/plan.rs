@@ -3,7 +3,7 @@
 use super::samples_abreast::Panel;
 use super::simd::Real;
 use crate::linalg::mode_contraction;
-use crate::model::{Component, Density, Mixture};
+use crate::model::{Classes, Component, Density, Mixture};
 use crate::parallel;
 
 /// One step of a contraction: which mode, between what.
@@ -73,6 +73,7 @@ pub(crate) struct Plan<T> {
     /// G, subtracted from every sample.
     pub(crate) reference: Vec<T>,
     pub(crate) components: Vec<PlannedComponent<T>>,
+    admission: Admission,
 }
 
 /// One component of a [`Plan`].
@@ -121,6 +122,33 @@ impl<T: Real> Plan<T> {
             steps,
             reference,
             components,
+            admission: Admission::new(model),
+        }
+    }
+
+    /// Whether a sample of this class, if it is known, can be one of component `k`.
+    #[inline(always)]
+    pub(crate) fn admits(&self, class: Option<u32>, k: usize) -> bool {
+        self.admission.admits(class, k)
+    }
+}
+
+/// Which components the class of a sample leaves: all of them if it is not known, or if the model knows no classes.
+pub(crate) struct Admission {
+    classes: Option<Vec<u32>>,
+}
+
+impl Admission {
+    pub(crate) fn new(model: &Mixture) -> Self {
+        let of = |classes: &Classes| classes.components().iter().map(|&class| class as u32).collect();
+        Self { classes: model.classes().map(of) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn admits(&self, class: Option<u32>, k: usize) -> bool {
+        match (&self.classes, class) {
+            (Some(classes), Some(class)) => classes[k] == class,
+            _ => true,
         }
     }
 }

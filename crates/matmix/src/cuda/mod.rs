@@ -102,6 +102,10 @@ impl Cuda {
             let problem = "missing cells cannot be worked on by a GPU; the processor can: device cpu".into();
             return Err(Error::Device { problem });
         }
+        if samples.classes().is_some() {
+            let problem = "known labels cannot be kept to by a GPU; the processor can: device cpu".into();
+            return Err(Error::Device { problem });
+        }
         Held::new(&self.device, samples, self.memory_limit)
     }
 }

@@ -54,7 +54,15 @@ impl Labels {
 
     /// Labels from a file: `.npy` (numbers or text), IDX (plain or gzip), or text with one label per line.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
+        Self::read_as(path.as_ref(), false)
+    }
+
+    /// The same from a file whose lines may be empty: labels that are not [known](super::KnownLabels), and called nothing.
+    pub fn read_with_gaps(path: impl AsRef<Path>) -> Result<Self> {
+        Self::read_as(path.as_ref(), true)
+    }
+
+    fn read_as(path: &Path, gaps: bool) -> Result<Self> {
         let wrong = |problem: String| Error::format(path, FORMAT, problem);
         let (file, identity) = file::open(path)?;
         let mut file = BufReader::new(file);
@@ -63,7 +71,7 @@ impl Labels {
         let npy = named("npy") || start.starts_with(b"\x93NUMPY");
         let idx = named("gz") || idx::looks_like_gzip(&start) || idx::looks_like(&start);
         if !npy && !idx {
-            return Self::from_text(&mut file).map_err(wrong);
+            return Self::from_text(&mut file, gaps).map_err(wrong);
         }
         let mut bytes = Vec::new();
         let read = file.take(identity.bytes).read_to_end(&mut bytes);
@@ -95,7 +103,7 @@ impl Labels {
     }
 
     /// Labels from lines of text, as long as they can be labels at all.
-    fn from_text(lines: &mut impl BufRead) -> std::result::Result<Self, String> {
+    fn from_text(lines: &mut impl BufRead, gaps: bool) -> std::result::Result<Self, String> {
         let none = "one label per line is needed";
         let mut classes = Classes::default();
         let (mut line, mut number) = (Vec::new(), 0);
@@ -119,7 +127,7 @@ impl Labels {
             let text = std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
             let text =
                 text.ok_or("it is neither text (UTF-8) with one label per line, nor .npy, nor IDX")?.trim();
-            if text.is_empty() {
+            if text.is_empty() && !gaps {
                 empty = empty.or(Some(number));
                 continue;
             }

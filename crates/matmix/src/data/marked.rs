@@ -50,9 +50,10 @@ impl<'a> Samples<'a> {
     /// # Ok::<(), matmix::Error>(())
     /// ```
     pub fn with_fill_value(self, fill: FillValue) -> Result<Self> {
-        let Self { scale, weights, budget, meter, .. } = self.clone();
+        let Self { scale, weights, classes, budget, meter, .. } = self.clone();
         let source = Arc::new(Marked { samples: Samples { scale: 1.0, ..self }, fill });
-        Ok(Samples { scale, weights, budget, meter, missing: Missing::Nan, ..Samples::from_source(source)? })
+        let marked = Samples::from_source(source)?;
+        Ok(Samples { scale, weights, classes, budget, meter, missing: Missing::Nan, ..marked })
     }
 }
 

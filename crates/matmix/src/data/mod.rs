@@ -27,6 +27,8 @@ pub(crate) mod image;
 mod images;
 mod input;
 #[cfg(feature = "formats")]
+mod known;
+#[cfg(feature = "formats")]
 mod labels;
 #[cfg_attr(not(feature = "formats"), allow(dead_code))]
 mod limit;
@@ -69,6 +71,8 @@ pub use digits::digits;
 #[cfg(feature = "formats")]
 pub use folder::open_picture;
 pub use input::Input;
+#[cfg(feature = "formats")]
+pub use known::KnownLabels;
 #[cfg(feature = "formats")]
 pub use labels::Labels;
 pub use marked::FillValue;

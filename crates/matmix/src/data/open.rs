@@ -39,6 +39,8 @@ pub struct OpenOptions {
     pub shape: Option<Vec<usize>>,
     /// A file of labels, one per sample: text, `.npy` or IDX. It replaces whatever labels the data brings along.
     pub labels: Option<PathBuf>,
+    /// Whether lines of that file may be empty: labels that are not [known](super::KnownLabels).
+    pub gaps: bool,
     /// Keep the three channels of colour images as a third mode.
     pub colour: bool,
     /// Bring images to these rows and columns.
@@ -170,7 +172,8 @@ fn called(spec: &str) -> &str {
 }
 
 fn open_one(spec: &str, options: &OpenOptions) -> Result<DataSet> {
-    let given = options.labels.as_deref().map(Labels::read).transpose()?;
+    let read = |path| if options.gaps { Labels::read_with_gaps(path) } else { Labels::read(path) };
+    let given = options.labels.as_deref().map(read).transpose()?;
     let files = files::named(spec)?;
     let (path, array) = split(spec);
     let kind = match &files {

@@ -169,13 +169,18 @@ impl Patches {
             None => weights.iter().flat_map(|&w| std::iter::repeat_n(w, per_image)).collect(),
             Some(chosen) => chosen.iter().map(|n| weights[n / per_image]).collect(),
         });
+        let classes = images.classes().map(|classes| match &chosen {
+            None => classes.iter().flat_map(|&c| std::iter::repeat_n(c, per_image)).collect(),
+            Some(chosen) => chosen.iter().map(|n| classes[n / per_image]).collect(),
+        });
         let (budget, meter) = (images.budget, images.meter.clone());
         let scale = if self.is_plain() { images.scale() } else { 1.0 };
         // A window whose contrast is not known cannot be given another.
         let missing = if self.is_plain() { images.missing } else { Missing::Error };
         let (plain, floor) = (self.is_plain(), self.floor);
         let source = PatchSource { images: images.clone(), windows, plain, floor, chosen };
-        Ok(Samples { scale, weights, budget, meter, missing, ..Samples::from_source(Arc::new(source))? })
+        let cut = Samples::from_source(Arc::new(source))?;
+        Ok(Samples { scale, weights, classes, budget, meter, missing, ..cut })
     }
 }
 

@@ -36,6 +36,7 @@ pub struct Samples<'a> {
     pub(super) selection: Option<Arc<[usize]>>,
     pub(super) scale: f64,
     pub(super) weights: Option<Arc<[f64]>>,
+    pub(super) classes: Option<Arc<[Option<u32>]>>,
     pub(super) budget: Option<u64>,
     pub(super) meter: Option<Arc<Meter>>,
     pub(super) missing: Missing,
@@ -93,6 +94,7 @@ impl<'a> Samples<'a> {
             selection: None,
             scale: 1.0,
             weights: None,
+            classes: None,
             budget: None,
             meter: None,
             missing: Missing::Error,
@@ -143,6 +145,17 @@ impl<'a> Samples<'a> {
         Ok(self)
     }
 
+    /// The same samples, of which it is known which class each belongs to, counted from 0; `None` where it is not. To a mixture
+    /// whose components belong to [classes](crate::Classes), a sample of known class is one of the components of that class and of no
+    /// others: its density is that of the sample and its class, and its responsibilities are zero elsewhere.
+    pub fn with_classes(mut self, classes: Vec<Option<u32>>) -> Result<Self> {
+        if classes.len() != self.len() {
+            return Err(Error::Count { what: "classes", expected: self.len(), found: classes.len() });
+        }
+        self.classes = Some(classes.into());
+        Ok(self)
+    }
+
     /// The same samples with every value multiplied by `factor` when it is read (1/255 for bytes, say).
     pub fn scaled(mut self, factor: f64) -> Result<Self> {
         // Two factors can be fine and their product not.
@@ -182,6 +195,9 @@ impl<'a> Samples<'a> {
         if let Some(weights) = &self.weights {
             self.weights = Some(indices.iter().map(|&i| weights[i]).collect());
         }
+        if let Some(classes) = &self.classes {
+            self.classes = Some(indices.iter().map(|&i| classes[i]).collect());
+        }
         self.selection = Some(indices.iter().map(|&i| self.place(i)).collect());
         Ok(self)
     }
@@ -196,7 +212,7 @@ impl<'a> Samples<'a> {
     }
 
     /// The rows of the matrices (the slices along the first mode) as samples of their own; each row has the
-    /// weight of its sample. Sample n becomes the samples n·p … n·p + p − 1.
+    /// weight and the class of its sample. Sample n becomes the samples n·p … n·p + p − 1.
     pub fn rows(mut self) -> Result<Self> {
         if self.shape.len() < 2 {
             return Err(Error::Order { what: "splitting samples into rows", expected: 2, found: 1 });
@@ -204,6 +220,9 @@ impl<'a> Samples<'a> {
         let p = self.shape.remove(0);
         if let Some(weights) = &self.weights {
             self.weights = Some(weights.iter().flat_map(|&w| std::iter::repeat_n(w, p)).collect());
+        }
+        if let Some(classes) = &self.classes {
+            self.classes = Some(classes.iter().flat_map(|&c| std::iter::repeat_n(c, p)).collect());
         }
         if let Some(selection) = &self.selection {
             self.selection = Some(selection.iter().flat_map(|&n| n * p..(n + 1) * p).collect());
@@ -255,6 +274,11 @@ impl<'a> Samples<'a> {
     /// The sample weights, if they were given.
     pub fn weights(&self) -> Option<&[f64]> {
         self.weights.as_deref()
+    }
+
+    /// The classes of the samples, if they were given.
+    pub fn classes(&self) -> Option<&[Option<u32>]> {
+        self.classes.as_deref()
     }
 
     /// The weight of sample `n`: 1 unless weights were given.

@@ -12,7 +12,7 @@ use super::atomic::write_file;
 use super::flat::map_file;
 use crate::error::{Error, Result, sides};
 use crate::linalg::Matrix;
-use crate::model::{Component, DEGREES_OF_FREEDOM, Mixture, Noise, Parameter};
+use crate::model::{Classes, Component, DEGREES_OF_FREEDOM, Mixture, Noise, Parameter};
 
 /// The version of the files this library writes; readers refuse what they do not know.
 pub(crate) const VERSION: &str = "1";
@@ -195,6 +195,14 @@ pub(crate) fn write_mixture(to: &mut Tensors, prefix: &str, model: &Mixture) {
         let data = values.iter().flat_map(|values| values[at].iter().copied()).collect();
         to.add(format!("{prefix}{}", parameter.name), shape, data);
     }
+    if let Some(classes) = model.classes() {
+        to.set_metadata(&classes_key(prefix), serde_json::to_string(classes).unwrap_or_default());
+    }
+}
+
+/// What the classes of a mixture are kept under.
+fn classes_key(prefix: &str) -> String {
+    format!("matmix.{prefix}classes")
 }
 
 /// The mixture whose tensors have this prefix, checked in every respect.
@@ -233,5 +241,11 @@ pub(crate) fn read_mixture(from: &Tensors, prefix: &str) -> Result<Mixture> {
         })?;
         components.push(component.nearly_canonical());
     }
-    Mixture::nearly(shape, weights.to_vec(), components).map_err(|e| from.wrong(e.to_string()))
+    let classes: Option<Classes> = match from.metadata(&classes_key(prefix)).map(serde_json::from_str) {
+        Some(Ok(classes)) => Some(classes),
+        Some(Err(error)) => return Err(from.wrong(format!("its classes cannot be read: {error}"))),
+        None => None,
+    };
+    let model = Mixture::nearly(shape, weights.to_vec(), components);
+    model.and_then(|model| model.with_classes(classes)).map_err(|e| from.wrong(e.to_string()))
 }

@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 use super::options::{FitOptions, Start};
 use crate::pass::{Engine, Task};
 
-/// A SHA-256 over the samples (their number, shape, type, scale and a digest of their content and weights) and every option that
+/// A SHA-256 over the samples (their number, shape, type, scale, classes and a digest of their content and weights) and every option that
 /// decides the fit, a start model to its last bit included. What does not decide it (threads, where the state is kept, how many
 /// restarts and iterations there may be) is left out.
 pub(super) fn identity(engine: &dyn Engine, options: &FitOptions, rank: &[usize], content: u128) -> String {
@@ -30,6 +30,10 @@ pub(super) fn identity(engine: &dyn Engine, options: &FitOptions, rank: &[usize]
         ..options.clone()
     };
     add(&serde_json::to_vec(&decisive).unwrap_or_default());
+    if let Some(classes) = engine.classes() {
+        let number = |class: &Option<u32>| class.map_or(-1, i64::from).to_le_bytes();
+        add(&classes.iter().flat_map(number).collect::<Vec<u8>>());
+    }
     if let Start::Model(model) = &options.start {
         // As it travels: names, sizes and exact numbers.
         let pass = crate::pass::AskPass::one((**model).clone().into(), Default::default());

@@ -10,10 +10,10 @@ use super::options::{Algorithm, Dof, FitOptions, Search, Start};
 use super::paper::PaperSteps;
 use super::steps::{Evaluation, Extrapolation, Steps};
 use super::threads::with_threads;
-use super::{passes, reseed, search, start};
+use super::{by_class, passes, reseed, search, start};
 use crate::data::{Element, Missing, Samples, Tensors, read_mixture, write_mixture};
 use crate::error::{Error, Result};
-use crate::model::{Component, Event, History, Mixture, Noise, StopReason};
+use crate::model::{Classes, Component, Event, History, Mixture, Noise, StopReason};
 use crate::pass::{EmPass, EmSums, Engine, MissingCells, Moments, Precision, Update};
 use crate::walk::Stage;
 
@@ -172,7 +172,7 @@ impl<'a> About<'a> {
     /// Where a restart begins.
     pub(super) fn start(&self, restart: usize, history: &mut History) -> Result<Mixture> {
         let mut rng = start::stream(self.options.seed, restart);
-        let (engine, k) = (self.engine, self.options.components);
+        let (engine, k) = (self.engine, self.options.n_components());
         if self.searches()
             && let Some((model, searched)) = search::search(self, &mut rng)?
         {
@@ -181,14 +181,23 @@ impl<'a> About<'a> {
             return Ok(model);
         }
         let model = match &self.options.start {
+            Start::KMeans | Start::Random if self.is_labelled() => by_class::start(self, &mut rng)?,
             Start::KMeans => {
                 let effort = start::Effort::for_start(k);
                 start::k_means(engine, k, &self.rank, self.floor, &self.moments, effort, &mut rng)?
             }
-            Start::Random => start::random(engine, k, &self.rank, self.floor, &self.moments, &mut rng)?,
+            Start::Random => {
+                let chosen = start::draw_distinct(engine, k, &mut rng);
+                start::random(engine, chosen, &self.rank, self.floor, &self.moments, &mut rng)?
+            }
             Start::Model(model) => (**model).clone(),
         };
         with_noise(model, self.options)
+    }
+
+    /// Whether components belong to classes.
+    pub(super) fn is_labelled(&self) -> bool {
+        !self.options.classes.is_empty()
     }
 
     /// Whether a restart begins with a search: not if there is nothing to search for, or no iteration that could go on from it.
@@ -199,6 +208,8 @@ impl<'a> About<'a> {
             && *start == Start::KMeans
             && *components > 1
             && *max_iter > 0
+            // Splits and merges know no classes.
+            && !self.is_labelled()
             // Splits look at whole samples.
             && self.engine.missing() == Missing::Error
     }
@@ -227,7 +238,8 @@ impl<'a> About<'a> {
         let model = read_mixture(from, prefix)?;
         let fits = model.shape() == self.engine.shape()
             && model.rank() == self.rank
-            && model.n_components() == self.options.components;
+            && model.n_components() == self.options.n_components()
+            && model.classes().map_or(&[][..], Classes::names) == self.options.classes;
         if fits { Ok(Some(model)) } else { Err(from.wrong("its parts do not belong together")) }
     }
 }
@@ -324,7 +336,7 @@ pub(super) struct MixtureSteps<'a> {
 impl<'a> MixtureSteps<'a> {
     fn new(about: About<'a>) -> Self {
         let space = MixtureSpace { floor: about.floor, sample_len: about.engine.sample_len() };
-        let k = about.options.components;
+        let k = about.options.n_components();
         let updates = updates(about.engine.shape(), &about.rank, k);
         Self { about, space, updates, tries: vec![0; k] }
     }
@@ -396,9 +408,15 @@ impl Steps for MixtureSteps<'_> {
         let least = match self.about.searches() {
             // The search has seen so many already.
             true => search::n_samples(self.about.engine, options.components),
-            false => LEAST_STAGE.max(LEAST_PER_COMPONENT * options.components),
+            false => LEAST_STAGE.max(LEAST_PER_COMPONENT * options.n_components()),
         };
-        Stage::of_at_least(least as f64, worth(self.about.engine))
+        let mut stage = Stage::of_at_least(least as f64, worth(self.about.engine));
+        // A class of which a stage has too few labelled samples would be lost in it.
+        let least = LEAST_PER_COMPONENT * options.components;
+        while stage != Stage::ALL && by_class::fewest_labelled(&self.about, stage) < least {
+            stage = stage.doubled();
+        }
+        stage
     }
 
     fn extrapolation(&self) -> Option<&dyn Extrapolation<Mixture>> {

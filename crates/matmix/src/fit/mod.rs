@@ -9,6 +9,7 @@
 //! | [`maximize`] | the M-step: parameters from sums |
 //! | [`select`] | how many components, of what rank |
 //! | [`start`] | where a mixture begins |
+//! | [`by_class`] | where it begins if labels of samples are known |
 //! | [`search`] | a better place to begin, by splits and merges |
 //! | [`reseed`] | components that die are begun anew |
 //! | [`accelerate`] | guesses where iterations are heading |
@@ -21,6 +22,7 @@
 
 #[doc(hidden)]
 pub mod accelerate;
+mod by_class;
 mod checkpoint;
 mod few_samples;
 mod identity;

@@ -58,6 +58,7 @@ impl OnlineFit {
     /// The ordinary start and a few ordinary iterations, on the first batch.
     pub fn begin(samples: &Samples<'_>, options: &FitOptions) -> Result<Self> {
         only_exact(options)?;
+        only_unlabelled(options)?;
         let first = FitOptions { max_iter: FIRST_ITERATIONS, tol: 0.0, checkpoint: None, ..options.clone() };
         let fit = fit(samples, &first)?;
         let log_likelihood = fit.log_likelihood();
@@ -99,6 +100,18 @@ fn only_exact(options: &FitOptions) -> Result<()> {
             option: "algorithm",
             value: "the paper's".into(),
             expected: "exact: the paper's algorithm has no sums that add up over batches",
+        }),
+    }
+}
+
+/// The first batch decides about the start, and need not know a sample of every class.
+fn only_unlabelled(options: &FitOptions) -> Result<()> {
+    match options.classes.is_empty() {
+        true => Ok(()),
+        false => Err(Error::Option {
+            option: "classes",
+            value: format!("{} names", options.classes.len()),
+            expected: "empty: labels are known to whole fits only",
         }),
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::Missing;
 use crate::error::{Error, Result};
-use crate::model::{Mixture, Noise, ranks_for};
+use crate::model::{Classes, Mixture, Noise, ranks_for};
 use crate::options::choices;
 use crate::pass::{Engine, Precision};
 
@@ -275,8 +275,12 @@ pub struct Checkpoint {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FitOptions {
-    /// K.
+    /// K; with `classes`, the components of every class.
     pub components: usize,
+    /// The names of the classes of the samples, where some of these are [labelled](crate::Samples::with_classes). Every class has
+    /// components of its own, and labelled samples stay within them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<String>,
     /// The shape of the cores: one number for all modes or one per mode. Empty means min(4, side).
     pub rank: Vec<usize>,
     /// The distribution of samples around the mean of their component.
@@ -321,6 +325,7 @@ impl Default for FitOptions {
     fn default() -> Self {
         Self {
             components: 1,
+            classes: vec![],
             rank: vec![],
             noise: Noise::default(),
             dof: Dof::default(),
@@ -344,6 +349,11 @@ impl Default for FitOptions {
 }
 
 impl FitOptions {
+    /// The components of all classes together.
+    pub fn n_components(&self) -> usize {
+        self.components.saturating_mul(self.classes.len().max(1))
+    }
+
     /// One rank per mode for samples of this shape.
     ///
     /// # Errors
@@ -364,9 +374,9 @@ impl FitOptions {
         if self.components == 0 {
             return out_of_range("components", "0".into(), "at least 1");
         }
-        if self.components > samples.n_effective() {
+        if self.n_components() > samples.n_effective() {
             return Err(Error::TooManyComponents {
-                components: self.components,
+                components: self.n_components(),
                 samples: samples.n_effective(),
             });
         }
@@ -381,6 +391,7 @@ impl FitOptions {
         }
         self.validate_noise()?;
         self.validate_missing(samples)?;
+        self.validate_classes(samples)?;
         if self.threads == Some(0) {
             return out_of_range("threads", "0".into(), "at least 1");
         }
@@ -401,7 +412,7 @@ impl FitOptions {
                     found: samples.shape().to_vec(),
                 });
             }
-            if model.n_components() != self.components {
+            if model.n_components() != self.n_components() {
                 let k = model.n_components();
                 return out_of_range(
                     "start",
@@ -415,6 +426,50 @@ impl FitOptions {
             }
         }
         Ok(())
+    }
+
+    /// Checks what is known about the classes of the samples.
+    fn validate_classes(&self, samples: &dyn Engine) -> Result<()> {
+        let wrong = |option, value: String, expected| Err(Error::Option { option, value, expected });
+        let known = samples.classes().unwrap_or_default();
+        if self.classes.is_empty() {
+            return match known.iter().any(Option::is_some) {
+                true => wrong("classes", "empty".into(), "the names of the classes of labelled samples"),
+                false => Ok(()),
+            };
+        }
+        Classes::even(self.classes.clone(), self.components)?;
+        if self.algorithm == Algorithm::Paper {
+            return wrong("algorithm", "`paper`".into(), "`exact` where labels are known");
+        }
+        if let Start::Model(model) = &self.start {
+            return match model.classes().is_some_and(|classes| classes.names() == self.classes) {
+                true => Ok(()),
+                false => wrong("start", "a model of other classes".into(), "a model of the same classes"),
+            };
+        }
+        let mut labelled = vec![0; self.classes.len()];
+        for (n, class) in known.iter().enumerate() {
+            let Some(class) = class.map(|class| class as usize) else { continue };
+            match labelled.get_mut(class) {
+                Some(count) => *count += usize::from(samples.weight(n) > 0.0),
+                None => {
+                    return wrong(
+                        "classes",
+                        format!("{} names", self.classes.len()),
+                        "one for every class of the samples",
+                    );
+                }
+            }
+        }
+        match labelled.iter().position(|&count| count < self.components) {
+            Some(class) => Err(Error::TooFewLabelled {
+                class: self.classes[class].clone(),
+                labelled: labelled[class],
+                components: self.components,
+            }),
+            None => Ok(()),
+        }
     }
 
     /// Checks what NaN means.

@@ -33,7 +33,12 @@ pub(super) fn revive(
     let dying = (0..model.n_components())
         .filter(|&k| weights[k] < least && fit.tries[k] < TRIES)
         .min_by(|&a, &b| weights[a].total_cmp(&weights[b]));
-    let Some((k, &(_, sample))) = dying.zip(now.sums.worst.first()) else {
+    // A sample of another class could not be one of the component.
+    let own = dying.and_then(|k| model.classes().map(|classes| classes.components()[k] as u32));
+    let can_be = |class: Option<u32>| class.is_none() || own.is_none() || class == own;
+    let known = |n: usize| about.engine.classes().and_then(|classes| classes[n]);
+    let worst = now.sums.worst.iter().find(|(_, sample)| can_be(known(*sample)));
+    let Some((k, &(_, sample))) = dying.zip(worst) else {
         return Ok(None);
     };
     let rival = fit.tries[k] == 0;

@@ -52,18 +52,18 @@ pub(super) fn stream(seed: u64, restart: usize) -> ChaCha8Rng {
     rng
 }
 
-/// The paper's start: π = 1/K, K distinct samples as means, standard normal loadings, σ² = 1.
+/// The paper's start: π = 1/K, K distinct samples (those chosen) as means, standard normal loadings, σ² = 1.
 ///
 /// Deviation: σ² begins at its floor where that is larger than 1, or the first step would have to go down to it.
 pub(super) fn random(
     engine: &dyn Engine,
-    components: usize,
+    chosen: Vec<usize>,
     rank: &[usize],
     floor: f64,
     moments: &Moments,
     rng: &mut ChaCha8Rng,
 ) -> Result<Mixture> {
-    let chosen = draw_distinct(engine, components, rng);
+    let components = chosen.len();
     let samples = engine.fetch(chosen.clone())?;
     let mut sorted = chosen.clone();
     sorted.sort_unstable();
@@ -90,7 +90,7 @@ fn one_sample(samples: &Samples<'_>, n: usize, reference: &[f64]) -> Result<Vec<
 }
 
 /// So many different samples of positive weight.
-fn draw_distinct(engine: &dyn Engine, count: usize, rng: &mut ChaCha8Rng) -> Vec<usize> {
+pub(super) fn draw_distinct(engine: &dyn Engine, count: usize, rng: &mut ChaCha8Rng) -> Vec<usize> {
     let Some(weights) = engine.weights() else {
         return distinct(rng, engine.len(), count).into_vec();
     };
@@ -99,7 +99,7 @@ fn draw_distinct(engine: &dyn Engine, count: usize, rng: &mut ChaCha8Rng) -> Vec
 }
 
 /// How many samples the clusters are sought in.
-fn subset_len(engine: &dyn Engine, components: usize) -> usize {
+pub(super) fn subset_len(engine: &dyn Engine, components: usize) -> usize {
     affordable(engine, SUBSET_LEAST.max(SUBSET_PER_COMPONENT * components), components)
 }
 
@@ -159,48 +159,79 @@ pub(super) fn k_means(
             members[k].push(n);
         }
     }
-    // Clusters of a sample or two say nothing about loadings: they borrow those of the whole set.
-    let least = super::maximize::least_weight(rank).ceil() as usize + 1;
-    let borrowed = match members.iter().any(|members| members.len() < least) {
-        true => {
-            let seen = if whole { moments.clone() } else { passes::moments(&*held, false)? };
-            Some(local(samples, &*held, rank, floor, &seen, moments)?)
-        }
-        false => None,
-    };
-    let known = |k: usize| known.as_ref().and_then(|known| known[k].as_ref());
-    let part = |k: usize| {
-        let (known, members) = (known(k), &members[k]);
-        let Some(like) = borrowed.as_ref().filter(|_| members.len() < least) else {
-            let cluster = samples.clone().select(members)?;
-            let held = engine.backend().over(&cluster)?;
-            let mut seen = passes::moments(&*held, false)?;
-            seen.mean = seen.mean_towards(&moments.mean, unit);
-            let moments = known.unwrap_or(&seen);
-            return local(&cluster, &*held, rank, floor, &seen, moments);
-        };
-        let mean = match (known, members.first()) {
-            (Some(moments), _) => moments.mean.clone(),
-            (None, Some(&n)) => one_sample(samples, n, &moments.mean)?,
-            // More centres than distinct samples: any sample that counts will do.
-            (None, None) => {
-                let counts = (0..samples.len()).find(|&n| samples.weight(n) > 0.0).unwrap_or(0);
-                one_sample(samples, counts, &moments.mean)?
+    let found = Clusters { samples, held: &*held, whole, members, known, counts: None };
+    found.mixture(engine, rank, floor, moments)
+}
+
+/// Clusters of samples at hand, to be made components of.
+pub(super) struct Clusters<'a> {
+    pub(super) samples: &'a Samples<'a>,
+    pub(super) held: &'a dyn Engine,
+    /// Whether these are all samples there are.
+    pub(super) whole: bool,
+    /// The samples of positive weight of every cluster.
+    pub(super) members: Vec<Vec<usize>>,
+    /// What is known of all samples that the members of a cluster stand for.
+    pub(super) known: Option<Vec<Option<Moments>>>,
+    /// The weight that each sample stands for, if it is not its own.
+    pub(super) counts: Option<Vec<f64>>,
+}
+
+impl Clusters<'_> {
+    /// `LowRank` in every cluster.
+    pub(super) fn mixture(
+        &self,
+        engine: &dyn Engine,
+        rank: &[usize],
+        floor: f64,
+        moments: &Moments,
+    ) -> Result<Mixture> {
+        let Self { samples, held, whole, members, known, counts } = self;
+        let components = members.len();
+        let unit = engine.total_weight() / engine.n_effective() as f64;
+        // Clusters of a sample or two say nothing about loadings: they borrow those of the whole set.
+        let least = super::maximize::least_weight(rank).ceil() as usize + 1;
+        let borrowed = match members.iter().any(|members| members.len() < least) {
+            true => {
+                let seen = if *whole { moments.clone() } else { passes::moments(*held, false)? };
+                Some(local(samples, *held, rank, floor, &seen, moments)?)
             }
+            false => None,
         };
-        Component::new(engine.shape(), mean, like.loadings().to_vec(), like.noise_variance())
-    };
-    // Nothing here is random or depends on another cluster. Of several errors the first is reported.
-    let parts = parallel::map(components, part).into_iter().collect::<Result<Vec<_>>>()?;
-    let weight = |k: usize| {
-        let weight = match known(k) {
-            Some(moments) => moments.weight,
-            None => members[k].iter().map(|&n| samples.weight(n)).sum(),
+        let known = |k: usize| known.as_ref().and_then(|known| known[k].as_ref());
+        let part = |k: usize| {
+            let (known, members) = (known(k), &members[k]);
+            let Some(like) = borrowed.as_ref().filter(|_| members.len() < least) else {
+                let cluster = (*samples).clone().select(members)?;
+                let held = engine.backend().over(&cluster)?;
+                let mut seen = passes::moments(&*held, false)?;
+                seen.mean = seen.mean_towards(&moments.mean, unit);
+                let moments = known.unwrap_or(&seen);
+                return local(&cluster, &*held, rank, floor, &seen, moments);
+            };
+            let mean = match (known, members.first()) {
+                (Some(moments), _) => moments.mean.clone(),
+                (None, Some(&n)) => one_sample(samples, n, &moments.mean)?,
+                // More centres than distinct samples: any sample that counts will do.
+                (None, None) => {
+                    let counts = (0..samples.len()).find(|&n| samples.weight(n) > 0.0).unwrap_or(0);
+                    one_sample(samples, counts, &moments.mean)?
+                }
+            };
+            Component::new(engine.shape(), mean, like.loadings().to_vec(), like.noise_variance())
         };
-        weight.max(1e-3 * engine.total_weight() / components as f64)
-    };
-    let weights = (0..components).map(weight).collect();
-    Mixture::new(engine.shape(), weights, parts)
+        // Nothing here is random or depends on another cluster. Of several errors the first is reported.
+        let parts = parallel::map(components, part).into_iter().collect::<Result<Vec<_>>>()?;
+        let weight = |k: usize| {
+            let weight = match known(k) {
+                Some(moments) => moments.weight,
+                None => members[k].iter().map(|&n| counts.as_ref().map_or(samples.weight(n), |c| c[n])).sum(),
+            };
+            weight.max(1e-3 * engine.total_weight() / components as f64)
+        };
+        let weights = (0..components).map(weight).collect();
+        Mixture::new(engine.shape(), weights, parts)
+    }
 }
 
 /// Weight, mean and variance of the samples nearest to each centre: one pass over all of them.
@@ -271,7 +302,7 @@ pub(super) fn scaled_component(
 }
 
 /// k-means: the centres, and the cluster of every sample.
-fn cluster(
+pub(super) fn cluster(
     samples: &Samples<'_>,
     held: &dyn Engine,
     components: usize,

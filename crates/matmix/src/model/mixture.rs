@@ -1,6 +1,8 @@
 //! The mixture: weights and components, checked once.
 
-use super::{Component, Noise};
+use std::sync::Arc;
+
+use super::{Classes, Component, Noise};
 use crate::error::{Error, Result};
 use crate::linalg::Matrix;
 
@@ -36,6 +38,7 @@ pub struct Mixture {
     rank: Vec<usize>,
     weights: Vec<f64>,
     components: Vec<Component>,
+    classes: Option<Arc<Classes>>,
 }
 
 /// What a fitted model costs and what it gains: smaller is better for all but the log-likelihood.
@@ -112,7 +115,27 @@ impl Mixture {
         if !(total.is_finite() && total > 0.0) {
             return wrong("its component weights sum to nothing".into());
         }
-        Ok(Self { shape: shape.to_vec(), rank, weights, components })
+        Ok(Self { shape: shape.to_vec(), rank, weights, components, classes: None })
+    }
+
+    /// The same mixture, whose components belong to classes, or to none.
+    ///
+    /// # Errors
+    /// If there is not one class for every component.
+    pub fn with_classes(mut self, classes: Option<Classes>) -> Result<Self> {
+        if let Some(classes) = &classes
+            && classes.components().len() != self.n_components()
+        {
+            let (expected, found) = (self.n_components(), classes.components().len());
+            return Err(Error::Count { what: "classes of components", expected, found });
+        }
+        self.classes = classes.map(Arc::new);
+        Ok(self)
+    }
+
+    /// The classes its components belong to, where labels were known when it was fitted.
+    pub fn classes(&self) -> Option<&Classes> {
+        self.classes.as_deref()
     }
 
     /// The shape of the samples.
@@ -240,11 +263,13 @@ impl Mixture {
         }
         let weights = order.iter().map(|&k| self.weights[k]).collect();
         let components = order.iter().map(|&k| self.components[k].clone()).collect();
-        Ok(Self { weights, components, ..self.clone() })
+        let classes = self.classes.as_ref().map(|classes| Arc::new(classes.permuted(order)));
+        Ok(Self { weights, components, classes, ..self.clone() })
     }
 
-    /// Replaces weights and components: what an M-step returns.
+    /// Replaces weights and components: what an M-step returns. The classes stay, unless there are more components now, or fewer.
     pub(crate) fn with_parts(&self, weights: Vec<f64>, components: Vec<Component>) -> Self {
-        Self { shape: self.shape.clone(), rank: self.rank.clone(), weights, components }
+        let classes = self.classes.clone().filter(|_| components.len() == self.n_components());
+        Self { shape: self.shape.clone(), rank: self.rank.clone(), weights, components, classes }
     }
 }

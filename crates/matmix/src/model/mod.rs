@@ -6,6 +6,7 @@
 //! |---|---|
 //! | [`any`] | either of the two types |
 //! | [`mixture`] | weights and components |
+//! | [`classes`] | which class each component belongs to, where labels were known |
 //! | [`component`] | mean, loadings and noise of one component, and the list of its parameters |
 //! | [`density`] | densities and posteriors |
 //! | [`gamma`] | what Student-t densities need of Γ |
@@ -17,6 +18,7 @@
 
 mod any;
 mod canonical;
+mod classes;
 mod component;
 mod density;
 mod gamma;
@@ -28,6 +30,7 @@ mod sampling;
 
 pub use any::Model;
 pub(crate) use canonical::fix_sign;
+pub use classes::Classes;
 pub use component::{Component, Noise};
 pub(crate) use component::{DEGREES_OF_FREEDOM, Kind, Parameter};
 pub(crate) use density::{Density, Exponent, not_negative};

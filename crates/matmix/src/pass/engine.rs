@@ -47,6 +47,11 @@ pub trait Engine: Sync {
     /// One weight per sample, if there are weights.
     fn weights(&self) -> Option<&[f64]>;
 
+    /// What is known about the class of each sample, if anything is.
+    fn classes(&self) -> Option<&[Option<u32>]> {
+        None
+    }
+
     /// Runs the pass over all samples.
     ///
     /// # Errors
@@ -104,7 +109,7 @@ impl dyn Engine + '_ {
         Ok(sums)
     }
 
-    /// The samples with these numbers in ascending order, scaled and weighted as they are in the whole set.
+    /// The samples with these numbers in ascending order, scaled, weighted and labelled as they are in the whole set.
     ///
     /// # Errors
     /// Those of [`Engine::run`], and samples that are not those of the set.
@@ -116,6 +121,10 @@ impl dyn Engine + '_ {
         if samples.shape() != self.shape() || samples.element() != self.element() {
             return Err(mismatch("they are of other samples"));
         }
+        let samples = match self.classes() {
+            Some(classes) => samples.with_classes(indices.iter().map(|&n| classes[n]).collect())?,
+            None => samples,
+        };
         match self.weights() {
             Some(weights) => samples.with_part_weights(indices.iter().map(|&n| weights[n]).collect()),
             None => Ok(samples),

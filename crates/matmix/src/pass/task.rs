@@ -7,6 +7,7 @@ use super::{
 };
 use crate::data::Samples;
 use crate::error::{Error, Result};
+use crate::model::Model;
 use crate::walk::tree::Reduction;
 
 /// The list of passes: their names, types and the numbers they travel under.
@@ -196,6 +197,7 @@ impl Task {
     /// A pass that does not fit the samples, and whatever the samples themselves cause.
     pub fn run(&self, backend: &dyn Backend, samples: &Samples<'_>, first: usize) -> Result<AnySums> {
         self.check(samples.shape())?;
+        self.check_classes(samples)?;
         let shift = |n: usize| first + n;
         let result: Result<AnySums> = match self {
             Task::Em(pass) => return em(pass, backend, samples, first).map(AnySums::Em),
@@ -212,6 +214,27 @@ impl Task {
             }
         };
         result.map_err(|error| error.renumbered(&shift))
+    }
+
+    /// A class that the model does not have would leave a sample without components.
+    fn check_classes(&self, samples: &Samples<'_>) -> Result<()> {
+        let classes = match self {
+            Task::Em(pass) => pass.model.classes(),
+            Task::Ask(pass) => match &*pass.model {
+                Model::Mixture(model) => model.classes(),
+                Model::LowRank(_) => None,
+            },
+            _ => None,
+        };
+        let (Some(classes), Some(of_samples)) = (classes, samples.classes()) else { return Ok(()) };
+        match of_samples.iter().flatten().find(|&&class| class as usize >= classes.len()) {
+            Some(class) => {
+                let problem =
+                    format!("a sample of class {class} (from 0) for a model of {} classes", classes.len());
+                Err(Error::Task { problem })
+            }
+            None => Ok(()),
+        }
     }
 }
 

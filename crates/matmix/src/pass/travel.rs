@@ -177,7 +177,7 @@ fn what_is_wrong_is_said() {
         wire::reseal(&mut bytes);
         refused(true, &bytes)
     };
-    says(changed(4, 9), "they are of version 9, this library knows version 5; use the same matmix");
+    says(changed(4, 9), "they are of version 9, this library knows version 6; use the same matmix");
     says(changed(6, 77), "their kind is 77");
     says(changed(9, 200), "they end before their content does");
     says(changed(9, 3), "bytes are left after their content");

@@ -10,9 +10,9 @@
 use crate::data::{Buffer, Chunk, Element};
 use crate::error::{Error, Result};
 use crate::linalg::Matrix;
-use crate::model::{Component, LowRank, Mixture, Model};
+use crate::model::{Classes, Component, LowRank, Mixture, Model};
 
-const VERSION: u16 = 5;
+const VERSION: u16 = 6;
 const HEADER: usize = 8;
 const CHECKSUM: usize = 4;
 
@@ -114,6 +114,12 @@ impl Writer {
         self.reals(model.weights());
         for component in model.components() {
             component.values().iter().for_each(|values| self.reals(values));
+        }
+        let names = model.classes().map_or(&[][..], Classes::names);
+        self.size(names.len());
+        names.iter().for_each(|name| self.name(name));
+        if let Some(classes) = model.classes() {
+            self.sizes(classes.components());
         }
     }
 
@@ -304,7 +310,14 @@ impl<'a> Reader<'a> {
                 other => self.wrong(other.to_string()),
             })?);
         }
-        Mixture::exactly(&shape, weights, components).map_err(|e| self.wrong(e.to_string()))
+        let model = Mixture::exactly(&shape, weights, components).map_err(|e| self.wrong(e.to_string()))?;
+        let names = (0..self.count(8)?).map(|_| self.name()).collect::<Result<Vec<_>>>()?;
+        if names.is_empty() {
+            return Ok(model);
+        }
+        let classes = Classes::new(names, self.sizes()?);
+        let model = classes.and_then(|classes| model.with_classes(Some(classes)));
+        model.map_err(|e| self.wrong(e.to_string()))
     }
 
     pub(crate) fn model(&mut self) -> Result<Model> {

@@ -19,15 +19,15 @@ fn pass(model: &Mixture, samples: &Samples<'_>, update: Update) -> EmSums {
 }
 
 /// What is known about a sample and its core together, (x − M, b), given the observed cells: mean, covariance, ln p and E[u].
-struct Known {
+pub(crate) struct Known {
     mean: Vec<f64>,
     covariance: Vec<Vec<f64>>,
-    log_density: f64,
+    pub(crate) log_density: f64,
     weight: f64,
 }
 
 /// The joint covariance of (x, b) is [C W; Wᵀ I]: condition it on what was observed.
-fn dense(component: &Component, nu: Option<usize>, x: &[f64]) -> Known {
+pub(crate) fn dense(component: &Component, nu: Option<usize>, x: &[f64]) -> Known {
     let w = crate::dense::loading_matrix(component.loadings());
     let (size, rho) = (w.len(), w[0].len());
     let mut c = crate::dense::covariance(component);

@@ -184,21 +184,19 @@ impl<T: Real> Stack<T> {
         simd: S,
         plan: &Plan<T>,
         stacked: &Stacked<T>,
-        sample: usize,
+        (sample, class): (usize, Option<u32>),
         bounds: &[f64],
         components: &mut Vec<usize>,
     ) {
-        let mut likely = 0;
-        for k in 1..bounds.len() {
-            if bounds[k] > bounds[likely] {
-                likely = k;
-            }
-        }
+        // Of the components that its class leaves, if that is known; there is one.
+        let admitted = || (0..bounds.len()).filter(|&k| plan.admits(class, k));
+        let more_likely = |a: usize, b: usize| if bounds[b] > bounds[a] { b } else { a };
+        let likely = admitted().reduce(more_likely).unwrap_or(0);
         components.clear();
         components.push(likely);
         self.evaluate_some(simd, plan, stacked, sample, components, 0);
         let largest = self.densities.largest(plan, components, sample);
-        for k in 0..bounds.len() {
+        for k in admitted() {
             if k != likely && may_matter(bounds[k], largest) {
                 components.push(k);
             }

@@ -14,6 +14,7 @@ mod sums;
 
 use super::aligned::Aligned;
 use super::load::Stored;
+use super::plan::Admission;
 use super::simd::{Instructions, Real};
 use crate::linalg::Matrix;
 use crate::model::{Component, Exponent, Mixture, not_negative};
@@ -28,6 +29,7 @@ pub(super) struct PartialModel<T> {
     reference: Vec<f64>,
     offsets: Vec<Vec<f64>>,
     log_weights: Vec<f64>,
+    admission: Admission,
     core_variances: Vec<Vec<f64>>,
     /// The rows of the Kronecker product of the loadings of all modes but the last, of every component.
     prefixes: Vec<Matrix>,
@@ -148,6 +150,7 @@ impl<T: Real> PartialModel<T> {
             all_rows: (0..model.shape().iter().copied().max().unwrap_or(1)).collect(),
             prefixes: components.iter().map(|c| prefixes(c, model.shape())).collect(),
             core_variances: variances,
+            admission: Admission::new(model),
             log_weights: model.weights().iter().map(|w| w.ln()).collect(),
             lanes,
             offsets,
@@ -213,7 +216,7 @@ impl<T: Real> PartialModel<T> {
             stored.load(n, 0..self.reference.len(), &self.reference, &mut sample.x);
             pattern.missing.iter().for_each(|&i| sample.x[i] = 0.0);
             on.run::<T, _>(Condition { of: self, pattern, sample, rooms });
-            let (best, log_likelihood) = self.responsibilities(pattern, sample, cutoff);
+            let (best, log_likelihood) = self.responsibilities(pattern, sample, stored.class(n), cutoff);
             match log_likelihood.is_finite() {
                 true => {
                     let state = &*sample;
@@ -286,11 +289,12 @@ impl<T: Real> PartialModel<T> {
         }
     }
 
-    /// The responsibilities, the most probable component and ln p of what was observed.
+    /// The responsibilities, the most probable component and ln p of what was observed, its class included if that is known.
     fn responsibilities(
         &self,
         pattern: &PatternState<T>,
         sample: &mut SampleState<T>,
+        class: Option<u32>,
         cutoff: f64,
     ) -> (usize, f64) {
         let rho = self.model.core_len();
@@ -300,7 +304,8 @@ impl<T: Real> PartialModel<T> {
             let explained: f64 = (0..rho).map(|j| h(j) * h(j)).sum();
             let delta = not_negative(sample.squares[k] - explained) / component.noise_variance();
             let log_density = pattern.exponents[k].log_density(delta);
-            let joint = self.log_weights[k] + log_density;
+            let admitted = self.admission.admits(class, k);
+            let joint = if admitted { self.log_weights[k] + log_density } else { f64::NEG_INFINITY };
             sample.deltas[k] = delta;
             sample.log_densities[k] = log_density;
             sample.gamma[k] = joint;
@@ -316,8 +321,9 @@ impl<T: Real> PartialModel<T> {
             sum += *gamma;
         }
         sample.gamma.iter_mut().for_each(|gamma| *gamma /= sum);
-        // Of a sample without a number nothing is said, and nothing is 0 nats.
-        let nothing = pattern.missing.len() == self.model.sample_len();
+        // Of a sample without a number nothing is said, and nothing is 0 nats; unless its class is.
+        let unlabelled = class.is_none() || self.model.classes().is_none();
+        let nothing = unlabelled && pattern.missing.len() == self.model.sample_len();
         (best, if nothing { 0.0 } else { largest + sum.ln() })
     }
 }

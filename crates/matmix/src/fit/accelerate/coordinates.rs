@@ -99,7 +99,7 @@ pub fn model_at(like: &Mixture, coordinates: &[f64], floor: f64) -> Option<Mixtu
     }
     let largest = logarithms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let weights = logarithms.iter().map(|w| (w - largest).exp()).collect();
-    Mixture::new(like.shape(), weights, components).ok()
+    Mixture::new(like.shape(), weights, components).ok()?.with_classes(like.classes().cloned()).ok()
 }
 
 /// ν from its logarithm. One that did not move, because it was given, keeps its bits.

@@ -264,6 +264,10 @@ impl SelectOptions {
                 "`error`: a selection needs samples without missing cells",
             );
         }
+        if !fit.classes.is_empty() {
+            let names = format!("{} names", fit.classes.len());
+            return wrong("classes", names, "empty: a selection knows no labels");
+        }
         if let Some(Checkpoint { path, .. }) = &fit.checkpoint {
             return wrong("checkpoint", path.display().to_string(), "left out of a selection");
         }

@@ -1,0 +1,185 @@
+"""Known labels: what a classifier that keeps to them does, beside the textbook and scikit-learn."""
+
+import pickle
+
+import matmix
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+from scipy.stats import multivariate_normal
+from sklearn.base import clone
+from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*still changing after max_iter")
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    """Three classes of two groups each in five dimensions, shuffled."""
+    rng = np.random.default_rng(0)
+    middles = rng.normal(0, 4, (6, 5))
+    group = rng.integers(0, 6, 600)
+    return middles[group] + rng.normal(0, 1, (600, 5)), group // 2
+
+
+def test_one_component_of_full_rank_is_quadratic_discriminant_analysis(blobs):
+    # With as many factors as there are dimensions less one a component is any normal distribution: the smallest
+    # direction is noise. With all labels known that is maximum likelihood, which QDA is but for N − 1.
+    X, y = blobs
+    model = matmix.MixtureClassifier(rank=4, tol=1e-12, max_iter=2000).fit(X, y)
+    theirs = QuadraticDiscriminantAnalysis(store_covariance=True).fit(X, y)
+    np.testing.assert_allclose(model.means_, theirs.means_, atol=1e-6)
+    np.testing.assert_allclose(model.weights_, theirs.priors_, atol=1e-12)
+    for k in range(3):
+        n = (y == k).sum()
+        np.testing.assert_allclose(model.model_.covariance(k), theirs.covariance_[k] * (n - 1) / n, atol=1e-4)
+    np.testing.assert_array_equal(model.predict(X), theirs.predict(X))
+    np.testing.assert_allclose(model.predict_proba(X), theirs.predict_proba(X), atol=0.02)
+
+
+def test_probabilities_and_likelihood_are_the_textbooks(blobs):
+    X, y = blobs
+    some = np.where(np.arange(600) % 3, -1, y)
+    model = matmix.MixtureClassifier(2, rank=2, random_state=0, tol=0, max_iter=7).fit(X, some)
+    joint = np.stack(
+        [
+            np.log(model.weights_[k]) + multivariate_normal(model.means_[k], model.model_.covariance(k)).logpdf(X)
+            for k in range(6)
+        ],
+        axis=1,
+    )
+    classes = np.stack([logsumexp(joint[:, 2 * c : 2 * c + 2], axis=1) for c in range(3)], axis=1)
+    total = logsumexp(classes, axis=1)
+    np.testing.assert_allclose(model.predict_proba(X), np.exp(classes - total[:, None]), atol=1e-9)
+    np.testing.assert_array_equal(model.predict(X), classes.argmax(axis=1))
+    known = np.where(some < 0, total, classes[np.arange(600), y])
+    np.testing.assert_allclose(model.lower_bound_, known.mean(), rtol=1e-9)
+    assert np.all(np.diff(model.lower_bounds_) > -1e-9)
+    np.testing.assert_array_equal(model.component_classes_, [0, 0, 1, 1, 2, 2])
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda y, known: np.where(known, y, -1),
+        lambda y, known: np.where(known, y.astype(float), np.nan),
+        lambda y, known: np.where(known, np.array(["a", "b", "c"])[y], ""),
+        lambda y, known: np.array([("a", "b", "c")[c] if k else None for c, k in zip(y, known, strict=True)], object),
+    ],
+    ids=["integers", "floats", "strings", "objects"],
+)
+def test_labels_may_be_left_out_in_every_type(blobs, write):
+    X, y = blobs
+    known = np.arange(600) % 5 == 0
+    labels = write(y, known)
+    model = matmix.MixtureClassifier(2, rank=2, random_state=0).fit(X, labels)
+    np.testing.assert_array_equal(model.classes_, np.unique(labels[known]))
+    assert (model.predict(X)[known] == labels[known]).mean() > 0.95
+    plain = matmix.MixtureClassifier(2, rank=2, random_state=0).fit(X, np.where(known, y, -1))
+    np.testing.assert_array_equal(model.means_, plain.means_)
+
+
+def test_minus_one_can_be_a_class(blobs):
+    X, y = blobs
+    signs = np.where(y > 0, 1, -1)
+    model = matmix.MixtureClassifier(rank=2, unlabelled=None).fit(X, signs)
+    np.testing.assert_array_equal(model.classes_, [-1, 1])
+    assert matmix.MixtureClassifier(rank=2).fit(X, signs).classes_.tolist() == [1]
+    nines = np.where(np.arange(600) % 2, 9, y)
+    assert matmix.MixtureClassifier(rank=2, unlabelled=9).fit(X, nines).classes_.tolist() == [0, 1, 2]
+
+
+def test_samples_without_labels_help():
+    X, y = matmix.datasets.load_digits28(return_X_y=True)
+    train, test = slice(0, None, 2), slice(1, None, 2)
+    few = np.where(np.arange(500) % 5, -1, y[train])
+    model = matmix.MixtureClassifier(rank=4, scale=1 / 255, tol=1e-4, random_state=0)
+    with_all = clone(model).fit(X[train], few).score(X[test], y[test])
+    only = clone(model).fit(X[train][few >= 0], few[few >= 0]).score(X[test], y[test])
+    assert with_all > only
+
+
+def test_missing_cells_and_outliers_at_the_same_time(blobs):
+    X, y = blobs
+    rng = np.random.default_rng(1)
+    broken = np.where(rng.random(X.shape) < 0.2, np.nan, X)
+    broken[::20] += 40
+    some = np.where(rng.random(600) < 0.5, -1, y)
+    model = matmix.MixtureClassifier(2, rank=1, noise="t", missing="nan", random_state=0).fit(broken, some)
+    good = np.arange(600) % 20 > 0
+    assert (model.predict(broken[good]) == y[good]).mean() > 0.85
+    probabilities = model.predict_proba(np.full((2, 5), np.nan))
+    np.testing.assert_allclose(probabilities[0], np.bincount(model.component_classes_, model.weights_))
+    assert not np.isnan(model.impute(broken)).any()
+    with pytest.raises(ValueError, match="missing"):
+        matmix.MixtureClassifier().fit(broken, some)
+
+
+def test_files_pickles_and_notebooks_remember_the_classes(tmp_path, blobs):
+    X, y = blobs
+    for labels in (y, np.array(["zero", "one", "=two"])[y]):
+        model = matmix.MixtureClassifier(2, rank=2, random_state=0, noise="t").fit(X, labels)
+        model.save(tmp_path / "classes.safetensors")
+        for again in (
+            matmix.load(tmp_path / "classes.safetensors"),
+            matmix.MixtureClassifier.load(tmp_path / "classes.safetensors"),
+            pickle.loads(pickle.dumps(model)),
+        ):
+            assert type(again) is matmix.MixtureClassifier
+            np.testing.assert_array_equal(again.predict(X), model.predict(X))
+            np.testing.assert_array_equal(again.classes_, model.classes_)
+            assert again.components_per_class == 2
+        assert "classes" in model._repr_html_()
+    plain = matmix.Mixture(2, rank=2, random_state=0).fit(X)
+    plain.save(tmp_path / "plain.safetensors")
+    with pytest.raises(ValueError, match="without labels"):
+        matmix.MixtureClassifier.load(tmp_path / "plain.safetensors")
+
+
+def test_blocks_and_dask_have_the_bits_of_parts(blobs):
+    X, y = blobs
+    some = np.where(np.arange(600) % 3, -1, y)
+    make = lambda: matmix.MixtureClassifier(2, rank=2, random_state=0, max_iter=5, tol=0)  # noqa: E731
+    whole = make().fit(X, some)
+    parts = matmix.Parts([X[:250], X[250:]])
+    by_parts = make().fit(parts, some)
+    np.testing.assert_allclose(by_parts.means_, whole.means_, rtol=1e-6, atol=1e-9)
+    np.testing.assert_array_equal(by_parts.predict(parts), by_parts.predict(X))
+    da = pytest.importorskip("dask.array")
+    lazy = da.from_array(X, chunks=((250, 350), 5))
+    by_dask = make().fit(lazy, some)
+    np.testing.assert_array_equal(by_dask.means_, by_parts.means_)
+    np.testing.assert_array_equal(by_dask.predict(lazy).compute(), by_parts.predict(X))
+
+
+def test_in_pipelines_searches_and_with_weights(blobs):
+    X, y = blobs
+    model = make_pipeline(StandardScaler(), matmix.MixtureClassifier(2, rank=1, random_state=0))
+    assert cross_val_score(model, X, y, cv=3).min() > 0.9
+    weights = np.where(y == 0, 2.0, 1.0)
+    weighted = matmix.MixtureClassifier(rank=2).fit(X, y, sample_weight=weights)
+    n = np.bincount(y)
+    np.testing.assert_allclose(weighted.weights_, n * [2, 1, 1] / (n * [2, 1, 1]).sum())
+    again = clone(weighted).set_params(warm_start=True)
+    assert not hasattr(again, "partial_fit") and not hasattr(again, "fit_predict")
+
+
+def test_what_cannot_be_meant_is_said(blobs):
+    X, _ = blobs
+    model = matmix.MixtureClassifier(3, rank=1)
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        model.fit(X)
+    with pytest.raises(ValueError, match="no label is known"):
+        model.fit(X, np.full(600, -1))
+    with pytest.raises(ValueError, match="600 samples, but y has 3 labels"):
+        model.fit(X, [1, 2, 3])
+    few = np.full(600, -1)
+    few[:10] = 0
+    few[10:12] = 7
+    with pytest.raises(ValueError, match=r'class "7" has 2 labelled samples .* for 3 components'):
+        model.fit(X, few)
+    with pytest.raises(ValueError, match="Unknown label type"):
+        model.fit(X, X[:, 0])
