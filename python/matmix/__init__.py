@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from . import datasets, plot
 from ._base import History
 from ._blocks import Parts
+from ._choosing import Choice
 from ._files import load
 from ._matmix import Input, Progress, __version__
 from .denoising import PatchDenoiser, denoise, estimate_sigma
@@ -29,6 +30,7 @@ __all__ = [
     "MPCA",
     "PPCA",
     "PSOPCA",
+    "Choice",
     "ConvergenceWarning",
     "FitInterruptedWarning",
     "History",
