@@ -1,10 +1,11 @@
-"""Choosing K: `matmix.select` beside a BIC loop over scikit-learn's GaussianMixture on PCA features, on the same digits.
+"""Choosing K: `matmix.select` beside a BIC loop over scikit-learn's GaussianMixture on PCA features, the same digits.
 
     python -m benchmarks.choosing [--most 20]
 
-800 of the 1,000 embedded digits are fitted to, and the mean log-likelihood of the other 200 is the quality of what was chosen. A Gaussian
-mixture of PCA features says nothing about the rest of a picture; its density is completed by isotropic noise with the variance that the
-training samples have there, so that both are densities of the same 784 numbers.
+800 of the 1,000 embedded digits are fitted to, and the mean log-likelihood of the other 200 is the quality of what was
+chosen. A Gaussian mixture of PCA features says nothing about the rest of a picture; its density is completed by
+isotropic noise with the variance that the training samples have there, so that both are densities of the same 784
+numbers.
 """
 
 from __future__ import annotations

@@ -100,14 +100,18 @@ def from_history(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def choose(
-    estimator: Any, samples: Samples, weights: np.ndarray | None, selection: dict[str, Any], callback: Any
+    samples: Samples,
+    preset: str | None,
+    weights: np.ndarray | None,
+    options: dict[str, Any],
+    selection: dict[str, Any],
+    callback: Any,
 ) -> tuple[_matmix.MixtureModel, History, bool]:
     """The chosen model, its history, and whether Ctrl-C ended its fit."""
-    options = estimator._options("kmeans")
     model, history, interrupted = _matmix.select_mixture(
-        samples.held(estimator._preset, weights, options["threads"]),
+        samples.held(preset, weights, options["threads"]),
         samples.shape,
-        preset=estimator._preset,
+        preset=preset,
         weights=weights,
         scale=samples.scale,
         options=json.dumps(options, default=plain),

@@ -129,7 +129,9 @@ class MixtureFitting(ModelEstimator):
         with ProgressLine(self.verbose) as line:
             callback = line.before(self.callback)
             if self._chooses(start):
-                model, history, interrupted = choose(self, samples, weights, self._selection(), callback)
+                model, history, interrupted = choose(
+                    samples, self._preset, weights, options, self._selection(start), callback
+                )
             else:
                 model, told, interrupted = _matmix.fit_mixture(
                     samples.held(self._preset, weights, options["threads"]),
@@ -244,10 +246,16 @@ class MixtureFitting(ModelEstimator):
         """Whether something is to be chosen; a model to begin with has been already."""
         return isinstance(start, str) and (_is_auto(self.n_components) or _is_auto(self.rank))
 
-    def _selection(self) -> dict[str, Any]:
+    def _selection(self, start: str) -> dict[str, Any]:
         """What is to be chosen, in the words of the library."""
+        if start != "kmeans":
+            raise ValueError(
+                f"init_params={start!r} cannot be used where something is chosen, which finds its own starts"
+            )
         if self.device == "cuda":
-            raise ValueError("device='cuda' cannot choose: use matmix.select first, then fit what was chosen on the GPU")
+            raise ValueError(
+                "device='cuda' cannot choose: use matmix.select first, then fit what was chosen on the GPU"
+            )
         least, most = COMPONENTS if _is_auto(self.n_components) else (self.n_components, self.n_components)
         return {"least_components": least, "most_components": most, "choose_rank": _is_auto(self.rank)}
 

@@ -110,8 +110,8 @@ class Mixture(DensityMixin, MixtureFitting):
         Whether columns of the loadings that explain no more than noise would in any component are dropped at the end,
         and the fit goes on without them. Without it, `history_.events` tells of them.
     callback : callable, optional
-        Called with a `Progress` after each step of a search, after the start and after each iteration, on the thread that called `fit`; a true
-        value or `StopIteration` ends the fit and keeps the model.
+        Called with a `Progress` after each step of a search, after the start and after each iteration, on the thread
+        that called `fit`; a true value or `StopIteration` ends the fit and keeps the model.
     checkpoint : path, optional
         A file for the state of a long fit. If it is there, the fit goes on from it (and has the same bits as if nothing
         had happened); a state of other samples or options is an error.

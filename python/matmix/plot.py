@@ -434,10 +434,12 @@ def choice(choice: Any, *, fig: Any = None) -> np.ndarray:
         raise ValueError("nothing was chosen: n_components and rank were given")
     names = {"held-out": "held_out", "error": "error"}
     column = names.get(chosen.criterion_, chosen.criterion_)
-    table, count = chosen.cv_results_, 1 + len(chosen.scree_)
+    table = chosen.cv_results_
+    screes = [(mode, scree) for mode, scree in enumerate(chosen.scree_) if len(scree)]
     if fig is None:
-        fig = plt.figure(figsize=(4.6 + 2.8 * len(chosen.scree_), 3.6), layout="constrained")
-    axes = np.asarray(fig.subplots(1, count, squeeze=False, width_ratios=[1.7] + [1.0] * len(chosen.scree_))).ravel()
+        fig = plt.figure(figsize=(4.6 + 2.8 * len(screes), 3.6), layout="constrained")
+    widths = [1.7] + [1.0] * len(screes)
+    axes = np.asarray(fig.subplots(1, len(widths), squeeze=False, width_ratios=widths)).ravel()
     best = chosen.best_params_
     ranks = sorted(set(table["rank"]), key=lambda rank: (rank != best["rank"], rank))
     for i, rank in enumerate(ranks):
@@ -445,13 +447,15 @@ def choice(choice: Any, *, fig: Any = None) -> np.ndarray:
         x, y = [table["n_components"][j] for j in at], [table[column][j] for j in at]
         errors = [table["standard_error"][j] or 0.0 for j in at] if "standard_error" in table else None
         name = "×".join(map(str, rank))
-        axes[0].errorbar(x, y, errors, fmt="o-", color=COLOURS[i % len(COLOURS)], markersize=4, linewidth=1.6, label=name)
+        axes[0].errorbar(
+            x, y, errors, fmt="o-", color=COLOURS[i % len(COLOURS)], markersize=4, linewidth=1.6, label=name
+        )
     value = table[column][chosen.best_index_]
     axes[0].plot(best["n_components"], value, "o", markersize=13, fillstyle="none", color="black", label="chosen")
     axes[0].set_xlabel("number of components")
     axes[0].set_ylabel({"held_out": "log-likelihood held out", "error": "error held out"}.get(column, column.upper()))
     axes[0].legend(title="cores", fontsize=8)
-    for mode, (ax, scree) in enumerate(zip(axes[1:], chosen.scree_, strict=True)):
+    for ax, (mode, scree) in zip(axes[1:], screes, strict=True):
         ax.plot(np.arange(1, len(scree) + 1), 100 * scree, "o-", color=COLOURS[0], markersize=3, linewidth=1.4)
         rank = best["rank"][mode]
         ax.plot(rank, 100 * scree[rank - 1], "o", markersize=11, fillstyle="none", color="black")

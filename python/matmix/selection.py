@@ -95,6 +95,8 @@ def select(
         raise ValueError("n_components is empty; it must be a number or some to choose from, such as range(1, 11)")
     if criterion is not None and purpose is not None:
         raise ValueError(f"purpose={purpose!r} has a criterion of its own; leave out criterion={criterion!r}")
+    if explain is not None and rank is not None:
+        raise ValueError(f"explain={explain!r} chooses ranks; leave out rank={rank!r}")
     auto = isinstance(rank, str)
     if auto and rank != AUTO:
         raise ValueError(f"rank is {rank!r}; it must be numbers, None or 'auto'")
@@ -105,7 +107,7 @@ def select(
     best._validate_params()
     samples = check_samples(best, X, reset=True)
     weights = check_weights(sample_weight, samples.n)
-    best._start()
+    options = best._options(best._start())
     input = samples.described()
     selection = {
         "least_components": min(counts),
@@ -119,7 +121,8 @@ def select(
         "one_standard_error": one_standard_error,
     }
     with ProgressLine(best.verbose) as line:
-        model, history, _ = choose(best, samples, weights, selection, line.before(best.callback))
+        callback = line.before(best.callback)
+        model, history, _ = choose(samples, best._preset, weights, options, selection, callback)
     assert history.choice is not None
     found = from_history(history.choice)
     for name, value in found["best_params_"].items():

@@ -241,7 +241,8 @@ fn screes(choice: &Choice) -> String {
         let (mode, of) = (d + 1, scree.len());
         format!("scree of mode {mode}  {drawn}  {rank} of {of} columns have {:.1} %\n", 100.0 * share)
     };
-    choice.scree.iter().zip(&best.rank).enumerate().map(line).collect()
+    let modes = choice.scree.iter().zip(&best.rank).enumerate();
+    modes.filter(|(_, (scree, _))| !scree.is_empty()).map(line).collect()
 }
 
 #[cfg(test)]

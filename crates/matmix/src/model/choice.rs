@@ -124,7 +124,7 @@ pub struct Choice {
     /// The chosen components with cores half as large again, where ranks were given: what more rank would gain. It was not up for choice.
     pub beyond: Option<Candidate>,
     /// The scree of each mode: the shares of the variance around the means of the chosen components that lie along a mode's
-    /// directions, descending; their mean where components differ.
+    /// directions, descending; their mean where components differ. None for a mode of more than 1,024 elements.
     pub scree: Vec<Vec<f64>>,
     /// Passes of the largest candidate over the samples that all candidates together cost, all folds included.
     pub passes: f64,

@@ -55,7 +55,7 @@ impl Choice {
         let best = self.best().ok_or(Error::EmptySet)?;
         let mut panels = vec![self.curve(best).draw()?];
         let few = [PANEL[0] / 2 + LEFT, PANEL[1]];
-        for (d, scree) in self.scree.iter().enumerate() {
+        for (d, scree) in self.scree.iter().enumerate().filter(|(_, scree)| !scree.is_empty()) {
             panels.push(scree_panel(d, scree, best.rank[d]).draw_in(few)?);
         }
         Image::beside(&panels, 0, PAPER)

@@ -1,6 +1,6 @@
 //! What a model was chosen from, as a table of components against ranks.
 
-use super::content::{Cell, Chosen, ChosenRow, Scree};
+use super::content::{Chosen, ChosenRow, Scree, Tried};
 use crate::error::sides;
 use crate::model::{Candidate, Choice, Criterion};
 
@@ -18,7 +18,7 @@ pub(super) fn chosen(choice: &Choice) -> Option<Chosen> {
     components.dedup();
     let find =
         |k: usize, rank: &Vec<usize>| choice.candidates.iter().find(|c| c.components == k && c.rank == *rank);
-    let cell = |candidate: &Candidate| Cell {
+    let cell = |candidate: &Candidate| Tried {
         value: value(candidate, choice.criterion),
         shade: (SHADES * choice.standing(candidate)).floor() as usize,
         chosen: candidate == best,
@@ -42,7 +42,14 @@ pub(super) fn chosen(choice: &Choice) -> Option<Chosen> {
         },
         ranks: ranks.iter().map(|rank| sides(rank)).collect(),
         rows: components.iter().map(row).collect(),
-        screes: choice.scree.iter().zip(&best.rank).enumerate().map(scree).collect(),
+        screes: choice
+            .scree
+            .iter()
+            .zip(&best.rank)
+            .enumerate()
+            .filter(|(_, (s, _))| !s.is_empty())
+            .map(scree)
+            .collect(),
     })
 }
 

@@ -328,12 +328,12 @@ pub struct ChosenRow {
     /// K.
     pub components: usize,
     /// One cell for every rank; none where it was not tried.
-    pub cells: Vec<Option<Cell>>,
+    pub cells: Vec<Option<Tried>>,
 }
 
 /// One candidate.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Cell {
+pub struct Tried {
     /// What decided, as people read it.
     pub value: String,
     /// From 0 for the worst candidate to 8 for the best.

@@ -193,7 +193,6 @@ fn options_that_say_two_things_are_refused() {
         assert_eq!(wrong(SelectOptions { explain: Some(share), ..options(2, &[]) }), "explain");
     }
     assert_eq!(wrong(SelectOptions { explain: Some(0.9), choose_rank: true, ..options(2, &[]) }), "explain");
-    assert_eq!(wrong(SelectOptions { explain: Some(0.9), ..options(2, &[2]) }), "explain");
 }
 
 #[test]

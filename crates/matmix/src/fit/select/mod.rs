@@ -203,8 +203,18 @@ impl Selecting<'_, '_> {
         Ok(())
     }
 
+    /// Takes note of a candidate; of two with the same numbers the better one stays.
     fn judge(&mut self, worths: Vec<Worth>) {
-        self.judged.push(self.judgement(worths));
+        let (judged, criterion) = (self.judgement(worths), self.options.criterion());
+        let Candidate { components, rank, .. } = &judged.candidate;
+        let same = |j: &Judged| j.candidate.components == *components && j.candidate.rank == *rank;
+        match self.judged.iter().position(same) {
+            Some(at) if judged.candidate.cost(criterion) < self.judged[at].candidate.cost(criterion) => {
+                self.judged[at] = judged;
+            }
+            Some(_) => {}
+            None => self.judged.push(judged),
+        }
     }
 
     fn judgement(&self, worths: Vec<Worth>) -> Judged {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::options::{Algorithm, Checkpoint, FitOptions, Start};
+use super::scree::LONGEST;
 use crate::data::Missing;
 use crate::error::{Error, Result};
 use crate::model::{Criterion, Purpose};
@@ -25,7 +26,8 @@ pub struct SelectOptions {
     /// How many values may be kept of each sample where ranks are chosen by the error; as many as a core of the ranks of `fit` has if
     /// nothing is said.
     pub keep: Option<usize>,
-    /// The share of the variance that the ranks have to explain: the smallest such cores are taken, and K is chosen by the criterion.
+    /// The share of the variance that the ranks have to explain: the smallest such cores are taken instead of the ranks of `fit`, and K is
+    /// chosen by the criterion.
     pub explain: Option<f64>,
     /// In how many parts the samples are held out, one after the other; 1 holds out a fifth, once.
     pub folds: usize,
@@ -108,10 +110,10 @@ impl SelectOptions {
         if holds_out && (self.folds == 0 || 2 * self.folds > engine.n_effective()) {
             return wrong("folds", self.folds.to_string(), "at least 1, and at most half as many as samples");
         }
-        self.validate_ranks()
+        self.validate_ranks(engine.shape())
     }
 
-    fn validate_ranks(&self) -> Result<()> {
+    fn validate_ranks(&self, shape: &[usize]) -> Result<()> {
         let wrong = |option, value: String, expected| Err(Error::Option { option, value, expected });
         if let Some(keep) = self.keep {
             if self.criterion() != Criterion::Error || !self.choose_rank {
@@ -126,12 +128,13 @@ impl SelectOptions {
             if !(share > 0.0 && share < 1.0) {
                 return wrong("explain", share.to_string(), "a share between 0 and 1, such as 0.9");
             }
+            if shape.iter().any(|&side| side > LONGEST) {
+                let expected = "left out where a mode has more than 1,024 elements";
+                return wrong("explain", share.to_string(), expected);
+            }
             if self.choose_rank {
                 let expected = "left out where ranks are chosen by a criterion: it chooses them, too";
                 return wrong("explain", share.to_string(), expected);
-            }
-            if !self.fit.rank.is_empty() {
-                return wrong("explain", share.to_string(), "left out where ranks are given");
             }
         }
         Ok(())

@@ -10,14 +10,17 @@ use crate::pass::Backend;
 /// Multiply-adds that are spent on turning samples: of more samples every so many-th is turned, which is enough for a share.
 const OPERATIONS: usize = 20_000_000_000;
 
+/// Longer modes are not decomposed: their scatter alone would take longer than all candidates.
+pub(super) const LONGEST: usize = 1024;
+
 /// Samples that are turned at a time.
 const STRETCH: usize = 256;
 
 /// The variance of samples in groups, around the means of the groups.
 pub(super) struct Spectrum {
-    /// For each mode, the shares of the variance within groups that lie along its directions, descending.
+    /// For each mode, the shares of the variance within groups that lie along its directions, descending; none for a mode that is too long.
     pub(super) scree: Vec<Vec<f64>>,
-    /// The directions of every mode and the mean of each group that has samples.
+    /// The directions of every mode that is not too long and the mean of each group that has samples.
     turned: Vec<Turned>,
     shape: Vec<usize>,
 }
@@ -33,18 +36,22 @@ impl Spectrum {
     /// That of the samples at these places.
     pub(super) fn new(samples: &Samples<'_>, backend: &dyn Backend, groups: &[Vec<usize>]) -> Result<Self> {
         let shape = samples.shape().to_vec();
-        let modes: Vec<usize> = (0..shape.len()).collect();
-        let mut scree: Vec<Vec<f64>> = shape.iter().map(|&p| vec![0.0; p]).collect();
+        let modes: Vec<usize> = (0..shape.len()).filter(|&d| shape[d] <= LONGEST).collect();
+        let mut scree = vec![vec![]; shape.len()];
+        modes.iter().for_each(|&d| scree[d] = vec![0.0; shape[d]]);
         let mut turned = Vec::new();
+        if modes.is_empty() {
+            return Ok(Self { scree, turned, shape });
+        }
         for members in groups.iter().filter(|members| !members.is_empty()) {
             let part = samples.clone().select(members)?;
             let held = backend.over(&part)?;
             let mean = passes::moments(&*held, false)?.mean;
             let sums = passes::scatters(&*held, &mean, &vec![None; shape.len()], &modes)?;
             let mut directions = Vec::new();
-            for (scatter, scree) in sums.scatters.iter().zip(&mut scree) {
+            for (scatter, &d) in sums.scatters.iter().zip(&modes) {
                 let eigen = eigen_symmetric(scatter).ok_or(Error::Overflow { sample: 0 })?;
-                scree.iter_mut().zip(&eigen.values).for_each(|(sum, value)| *sum += value.max(0.0));
+                scree[d].iter_mut().zip(&eigen.values).for_each(|(sum, value)| *sum += value.max(0.0));
                 directions.push(eigen.vectors);
             }
             turned.push(Turned { members: members.clone(), mean, directions });
@@ -57,7 +64,7 @@ impl Spectrum {
     }
 
     /// The ranks of the smallest cores that explain this share of the variance of all samples, what lies between the groups counting as
-    /// explained; of several, those that explain most.
+    /// explained; of several, those that explain most. No mode may be too long.
     pub(super) fn smallest(&self, samples: &Samples<'_>, share: f64) -> Result<Vec<usize>> {
         let (within, squares) = self.entries(samples)?;
         let left: f64 = within.iter().sum();
