@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from . import datasets, plot
     from ._base import History
     from ._blocks import Parts
+    from ._choosing import Choice
     from ._files import load
     from .classifier import MixtureClassifier
     from .denoising import PatchDenoiser, denoise, estimate_sigma
@@ -34,6 +35,7 @@ _HOME = {
     "sklearn.exceptions": ["ConvergenceWarning", "NotFittedError"],
     "._base": ["History"],
     "._blocks": ["Parts"],
+    "._choosing": ["Choice"],
     "._files": ["load"],
     ".classifier": ["MixtureClassifier"],
     ".denoising": ["PatchDenoiser", "denoise", "estimate_sigma"],
@@ -54,6 +56,7 @@ __all__ = [
     "MPCA",
     "PPCA",
     "PSOPCA",
+    "Choice",
     "ConvergenceWarning",
     "FitInterruptedWarning",
     "History",

@@ -38,6 +38,8 @@ class History:
     search : dict or None
         What was done to find the start, if it was searched for: how many `samples` it ran on, how many `passes` it
         cost, and its `steps`.
+    choice : dict or None
+        What components and ranks were chosen from, if they were; `Mixture.choice_` has it as an object.
     passes : float
         Passes over the whole set: one over a part counts as its share.
     events : list of dict
@@ -54,6 +56,7 @@ class History:
     reconstruction_error: list[float] = field(default_factory=list)
     early: list[dict[str, Any]] = field(default_factory=list)
     search: dict[str, Any] | None = None
+    choice: dict[str, Any] | None = None
     passes: float = 0.0
     events: list[dict[str, Any]] = field(default_factory=list)
     stop: str | None = None

@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from . import _matmix
 from ._base import History, ModelEstimator, plain
+from ._choosing import AUTO, COMPONENTS, Choice, choose, from_history
 from ._progress import ProgressLine
 from ._validation import (
     AT_LEAST_ONE,
@@ -45,7 +46,7 @@ class FitInterruptedWarning(UserWarning):
 class MixtureFitting(ModelEstimator):
     """The part of `Mixture` that fits."""
 
-    n_components: int
+    n_components: Any
     rank: Any
     noise: str
     dof: Any
@@ -66,13 +67,15 @@ class MixtureFitting(ModelEstimator):
     precision: str
     device: str
     noise_floor: float
+    prune: bool
     callback: Any
     checkpoint: Any
     checkpoint_every: int
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **OF_EVERY_FIT,
-        "n_components": [AT_LEAST_ONE],
+        "n_components": [AT_LEAST_ONE, StrOptions({AUTO})],
+        "rank": [*OF_EVERY_FIT["rank"], StrOptions({AUTO})],
         "noise": one_of("noise"),
         "dof": [StrOptions({"estimated", "shared"}), Interval(Real, 0, None, closed="neither")],
         "missing": one_of("missing"),
@@ -95,6 +98,7 @@ class MixtureFitting(ModelEstimator):
         "precision": one_of("precision"),
         "device": one_of("device"),
         "noise_floor": [Interval(Real, 0, 1, closed="neither")],
+        "prune": ["boolean"],
         "callback": [callable, None],
         "checkpoint": [str, os.PathLike, None],
         "checkpoint_every": [AT_LEAST_ONE],
@@ -135,21 +139,28 @@ class MixtureFitting(ModelEstimator):
         # Before the fit: what cannot be read should not cost its model.
         input = samples.described()
         with ProgressLine(self.verbose) as line:
-            model, history, interrupted = _matmix.fit_mixture(
-                samples.held(self._preset, weights, options["threads"], classes),
-                samples.shape,
-                preset=self._preset,
-                weights=weights,
-                scale=samples.scale,
-                options=json.dumps(options, default=plain),
-                start=start,
-                device=self.device,
-                callback=line.before(self.callback),
-                classes=classes,
-            )
+            callback = line.before(self.callback)
+            if self._chooses(start):
+                model, history, interrupted = choose(
+                    samples, self._preset, weights, options, self._selection(start), callback
+                )
+            else:
+                model, told, interrupted = _matmix.fit_mixture(
+                    samples.held(self._preset, weights, options["threads"], classes),
+                    samples.shape,
+                    preset=self._preset,
+                    weights=weights,
+                    scale=samples.scale,
+                    options=json.dumps(options, default=plain),
+                    start=start,
+                    device=self.device,
+                    callback=callback,
+                    classes=classes,
+                )
+                history = History.from_json(told)
         self.n_batches_ = 1
         self._remember(samples, input)
-        self._adopt(model, History.from_json(history))
+        self._adopt(model, history)
         if interrupted:
             warnings.warn(
                 f"Ctrl-C ended the fit after {self.n_iter_} iterations; the model so far is kept.",
@@ -206,7 +217,11 @@ class MixtureFitting(ModelEstimator):
         samples = check_samples(self, X, reset=not begun)
         weights = check_weights(sample_weight, samples.n)
         start = self._start()
-        options = {**self._options(start), "checkpoint": None}
+        if self._chooses(getattr(self, "model_", start)):
+            raise ValueError(
+                "a fit in batches cannot choose: give n_components and rank as numbers, or fit the first batch with fit"
+            )
+        options = {**self._options(getattr(self, "model_", start)), "checkpoint": None}
         if begun and len(self.weights_) != options["components"]:
             raise ValueError(
                 f"the model so far has {len(self.weights_)} components, but n_components={self.n_components}; "
@@ -234,10 +249,38 @@ class MixtureFitting(ModelEstimator):
             self.n_batches_ = batches
         return self
 
+    @property
+    def choice_(self) -> Choice | None:
+        """What components and ranks were chosen from: a `Choice`; None if they were given."""
+        found = self.history_.choice
+        return None if found is None else Choice(**from_history(found))
+
+    def _chooses(self, start: Any) -> bool:
+        """Whether something is to be chosen; a model to begin with has been already."""
+        return isinstance(start, str) and (_is_auto(self.n_components) or _is_auto(self.rank))
+
+    def _selection(self, start: str) -> dict[str, Any]:
+        """What is to be chosen, in the words of the library."""
+        if start != "kmeans":
+            raise ValueError(
+                f"init_params={start!r} cannot be used where something is chosen, which finds its own starts"
+            )
+        if self.device == "cuda":
+            raise ValueError(
+                "device='cuda' cannot choose: use matmix.select first, then fit what was chosen on the GPU"
+            )
+        least, most = COMPONENTS if _is_auto(self.n_components) else (self.n_components, self.n_components)
+        return {"least_components": least, "most_components": most, "choose_rank": _is_auto(self.rank)}
+
     def _options(self, start: Any) -> dict[str, Any]:
-        """The options of a fit in the words of the library."""
+        """The options of a fit in the words of the library; what is to be chosen is what a model to begin with has."""
         options = {name: getattr(self, ours) for name, ours in OPTIONS.items() if name != "start"}
-        options["rank"] = check_rank(self.rank)
+        model = start if isinstance(start, _matmix.MixtureModel) else None
+        if _is_auto(self.n_components):
+            options["components"] = 1 if model is None else len(model.weights)
+        options["rank"] = check_rank(None if _is_auto(self.rank) else self.rank)
+        if _is_auto(self.rank) and model is not None:
+            options["rank"] = list(model.rank)
         options["seed"] = check_seed(self.random_state)
         if not isinstance(start, str):
             # Restarts from one and the same model would be one and the same fit.
@@ -288,3 +331,7 @@ class MixtureFitting(ModelEstimator):
         self.lower_bounds_ = list(history.log_likelihood)
         self.lower_bound_ = self.lower_bounds_[-1] if self.lower_bounds_ else float("nan")
         self.n_iter_ = history.n_iterations
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == AUTO

@@ -110,6 +110,10 @@ class Progress:
     def log_likelihood(self) -> float: ...
     @property
     def reconstruction_error(self) -> float: ...
+    @property
+    def step(self) -> str | None: ...
+    @property
+    def n_components(self) -> int | None: ...
 
 @final
 class MixtureModel:
@@ -359,7 +363,8 @@ def select_mixture(
     scale: float,
     options: str,
     selection: str,
-) -> tuple[MixtureModel, str, str, bool]: ...
+    callback: Callable[[Progress], Any] | None,
+) -> tuple[MixtureModel, str, bool]: ...
 def fit_batch(
     x: NDArray[Any],
     shape: Sequence[int],

@@ -39,6 +39,8 @@ class ProgressLine:
         """Shows where the fit stands."""
         restart = f"restart {progress.restart + 1}/{progress.n_init}, " if progress.n_init > 1 else ""
         text = f"{restart}log-likelihood {progress.log_likelihood:.5g}"
+        if progress.step is not None:
+            text = f"searching: {progress.step}, K = {progress.n_components}, {text}"
         if self.bar is None and not self.written:
             try:
                 from tqdm.auto import tqdm

@@ -48,10 +48,12 @@ class Mixture(DensityMixin, MixtureFitting):
 
     Parameters
     ----------
-    n_components : int, default=1
-        K, the number of components. (The size of the cores is `rank`.)
-    rank : int, sequence of int or None, default=None
-        The shape of the cores: one number for every mode or one per mode. None means ``min(4, side)`` in every mode.
+    n_components : int or "auto", default=1
+        K, the number of components. (The size of the cores is `rank`.) "auto" chooses it among 1 to 10, by the
+        likelihood of samples held out; `matmix.select` has more to say about that.
+    rank : int, sequence of int, None or "auto", default=None
+        The shape of the cores: one number for every mode or one per mode. None means ``min(4, side)`` in every mode;
+        "auto" chooses it.
     noise : {"gaussian", "t"}, default="gaussian"
         The distribution of samples around the mean of their component: multivariate Student-t has heavier tails, so
         that outliers count less.
@@ -104,9 +106,12 @@ class Mixture(DensityMixin, MixtureFitting):
         upload. Questions to a fitted model are answered by the processor.
     noise_floor : float, default=1e-6
         The smallest noise variance of a component, relative to the mean variance of the data per element.
+    prune : bool, default=False
+        Whether columns of the loadings that explain no more than noise would in any component are dropped at the end,
+        and the fit goes on without them. Without it, `history_.events` tells of them.
     callback : callable, optional
-        Called with a `Progress` after the start and after each iteration, on the thread that called `fit`; a true
-        value or `StopIteration` ends the fit and keeps the model.
+        Called with a `Progress` after each step of a search, after the start and after each iteration, on the thread
+        that called `fit`; a true value or `StopIteration` ends the fit and keeps the model.
     checkpoint : path, optional
         A file for the state of a long fit. If it is there, the fit goes on from it (and has the same bits as if nothing
         had happened); a state of other samples or options is an error.
@@ -138,6 +143,8 @@ class Mixture(DensityMixin, MixtureFitting):
         What the model takes for input: `shape`, `scale`, `dtype` and `range` of the values, and, for images that the
         library has read, `resize` and `colour`. None if a model file does not say it.
     rank_ : tuple of int
+    choice_ : Choice or None
+        What components and ranks were chosen from, if they were.
     model_ : MixtureModel
         The native model.
 
@@ -167,8 +174,8 @@ class Mixture(DensityMixin, MixtureFitting):
 
     def __init__(
         self,
-        n_components: int = 1,
-        rank: Sides = None,
+        n_components: int | str = 1,
+        rank: Sides | str = None,
         *,
         noise: str = "gaussian",
         dof: str | float = "estimated",
@@ -191,6 +198,7 @@ class Mixture(DensityMixin, MixtureFitting):
         precision: str = "auto",
         device: str = "cpu",
         noise_floor: float = 1e-6,
+        prune: bool = False,
         callback: Callable[[_matmix.Progress], Any] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: int = 10,
@@ -218,6 +226,7 @@ class Mixture(DensityMixin, MixtureFitting):
         self.precision = precision
         self.device = device
         self.noise_floor = noise_floor
+        self.prune = prune
         self.callback = callback
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from ._base import History
+from ._choosing import Choice
 from ._validation import check_integer
 
 COLOURS = (
@@ -401,6 +402,70 @@ def embedding(model: Any, X: Any, y: Any = None, *, ax: Any = None, size: float 
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     return ax
+
+
+def choice(choice: Any, *, fig: Any = None) -> np.ndarray:
+    """What a selection tried: what decided, over the number of components, and the scree of every mode.
+
+    Parameters
+    ----------
+    choice : Choice, Selection or a mixture whose components or ranks were chosen
+    fig : matplotlib Figure, optional
+
+    Returns
+    -------
+    ndarray of Axes
+        The curve, a line for each rank with the chosen candidate ringed, and one for each mode.
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> import matmix
+    >>> X, _ = matmix.datasets.load_digits28(return_X_y=True)
+    >>> chosen = matmix.select(X[:200], range(1, 4), rank=2, folds=1, estimator=matmix.Mixture(random_state=0))
+    >>> chosen.plot().shape
+    (3,)
+    """
+    import matplotlib.pyplot as plt
+    from matplotlib.ticker import MaxNLocator
+
+    chosen = choice if isinstance(choice, Choice) else choice.choice_
+    if chosen is None:
+        raise ValueError("nothing was chosen: n_components and rank were given")
+    names = {"held-out": "held_out", "error": "error"}
+    column = names.get(chosen.criterion_, chosen.criterion_)
+    table = chosen.cv_results_
+    screes = [(mode, scree) for mode, scree in enumerate(chosen.scree_) if len(scree)]
+    if fig is None:
+        fig = plt.figure(figsize=(4.6 + 2.8 * len(screes), 3.6), layout="constrained")
+    widths = [1.7] + [1.0] * len(screes)
+    axes = np.asarray(fig.subplots(1, len(widths), squeeze=False, width_ratios=widths)).ravel()
+    best = chosen.best_params_
+    ranks = sorted(set(table["rank"]), key=lambda rank: (rank != best["rank"], rank))
+    for i, rank in enumerate(ranks):
+        at = [j for j, one in enumerate(table["rank"]) if one == rank]
+        x, y = [table["n_components"][j] for j in at], [table[column][j] for j in at]
+        errors = [table["standard_error"][j] or 0.0 for j in at] if "standard_error" in table else None
+        name = "×".join(map(str, rank))
+        axes[0].errorbar(
+            x, y, errors, fmt="o-", color=COLOURS[i % len(COLOURS)], markersize=4, linewidth=1.6, label=name
+        )
+    value = table[column][chosen.best_index_]
+    axes[0].plot(best["n_components"], value, "o", markersize=13, fillstyle="none", color="black", label="chosen")
+    axes[0].set_xlabel("number of components")
+    axes[0].set_ylabel({"held_out": "log-likelihood held out", "error": "error held out"}.get(column, column.upper()))
+    axes[0].legend(title="cores", fontsize=8)
+    for ax, (mode, scree) in zip(axes[1:], screes, strict=True):
+        ax.plot(np.arange(1, len(scree) + 1), 100 * scree, "o-", color=COLOURS[0], markersize=3, linewidth=1.4)
+        rank = best["rank"][mode]
+        ax.plot(rank, 100 * scree[rank - 1], "o", markersize=11, fillstyle="none", color="black")
+        ax.set_xlabel("column")
+        ax.set_ylabel(f"% of the variance, mode {mode + 1}")
+    for ax in axes:
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.grid(axis="y", alpha=0.2)
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    return axes
 
 
 def _new_axes(size: tuple[float, float]) -> Any:

@@ -62,7 +62,7 @@ class _One(Mixture):
 
     def __init__(
         self,
-        rank: Sides = None,
+        rank: Sides | str = None,
         *,
         noise: str = "gaussian",
         dof: str | float = "estimated",
@@ -83,6 +83,7 @@ class _One(Mixture):
         precision: str = "auto",
         device: str = "cpu",
         noise_floor: float = 1e-6,
+        prune: bool = False,
         callback: Callable[[Any], Any] | None = None,
         checkpoint: Any = None,
         checkpoint_every: int = 10,
@@ -107,6 +108,7 @@ class _One(Mixture):
         self.precision = precision
         self.device = device
         self.noise_floor = noise_floor
+        self.prune = prune
         self.callback = callback
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every

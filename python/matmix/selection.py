@@ -2,58 +2,30 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from . import _matmix
-from ._base import History, plain
-from ._validation import Data, Sides, check_samples, check_weights
+from ._choosing import AUTO, Choice, choose, from_history
+from ._progress import ProgressLine
+from ._validation import Data, Sides, check_choice, check_integer, check_samples, check_weights
 from .mixture import Mixture
 
 
 @dataclass
-class Selection:
-    """The candidates of a selection, and the chosen one fitted.
+class Selection(Choice):
+    """The candidates of a selection, and the chosen one fitted: a `Choice` with an estimator.
 
     Attributes
     ----------
     best_estimator_ : Mixture
         The chosen one, fitted to all samples.
-    best_params_ : dict
-        Its `n_components` and `rank`.
-    best_index_ : int
-        Its row of `cv_results_`.
-    cv_results_ : dict of lists
-        A row for each candidate: `n_components`, `rank`, `n_parameters`, `log_likelihood` of the samples it was
-        fitted to, `held_out` with the `standard_error` of its difference from the best, or `bic`, `aic` and `icl`.
-    criterion_ : str
-    advice_ : str
-        What the table says.
-    passes_ : float
-        Passes of the largest candidate over the samples that all candidates together cost.
     """
 
-    best_estimator_: Mixture
-    best_params_: dict[str, Any]
-    best_index_: int
-    cv_results_: dict[str, list[Any]]
-    criterion_: str
-    advice_: str
-    passes_: float = field(default=0.0)
-
-    def to_frame(self) -> Any:
-        """`cv_results_` as a data frame; needs pandas."""
-        import pandas as pd
-
-        return pd.DataFrame(self.cv_results_)
-
-    def __str__(self) -> str:
-        return self.advice_
+    best_estimator_: Any = None
 
 
 def select(
@@ -61,7 +33,10 @@ def select(
     n_components: int | Sequence[int] = range(1, 11),
     rank: Sides | str = None,
     *,
-    criterion: str = "held-out",
+    criterion: str | None = None,
+    purpose: str | None = None,
+    keep: int | None = None,
+    explain: float | None = None,
     folds: int = 3,
     one_standard_error: bool = True,
     sample_weight: ArrayLike | None = None,
@@ -80,8 +55,16 @@ def select(
         The number of components, or those to choose from: all between the least and the largest.
     rank : int, sequence of int, None or "auto", default=None
         The ranks of all candidates; "auto" chooses them, too.
-    criterion : {"held-out", "bic", "aic", "icl"}, default="held-out"
-        What decides: the likelihood of samples held out, or a criterion on all of them.
+    criterion : {"held-out", "error", "bic", "aic", "icl"}, default="held-out"
+        What decides: the likelihood of samples held out, their error, or a criterion on all samples.
+    purpose : {"density", "compression", "clustering", "denoising"}, optional
+        What the model is for, instead of a criterion: density and denoising are served by the likelihood of samples
+        held out, compression by their error, clustering by ICL.
+    keep : int, optional
+        For compression: ranks are chosen, too, with at most so many values kept of each sample. As many as a core has
+        by default if ranks are chosen and nothing is said.
+    explain : float, optional
+        The share of the variance that the ranks have to explain: the smallest such cores are taken.
     folds : int, default=3
         In how many parts samples are held out, one after the other; 1 holds out a fifth, once.
     one_standard_error : bool, default=True
@@ -110,11 +93,12 @@ def select(
     counts = [int(k) for k in np.atleast_1d(np.asarray(n_components))]
     if not counts:
         raise ValueError("n_components is empty; it must be a number or some to choose from, such as range(1, 11)")
-    if criterion not in _matmix.CHOICES["criterion"]:
-        known = ", ".join(repr(name) for name in _matmix.CHOICES["criterion"])
-        raise ValueError(f"criterion is {criterion!r}; it must be one of {known}")
+    if criterion is not None and purpose is not None:
+        raise ValueError(f"purpose={purpose!r} has a criterion of its own; leave out criterion={criterion!r}")
+    if explain is not None and rank is not None:
+        raise ValueError(f"explain={explain!r} chooses ranks; leave out rank={rank!r}")
     auto = isinstance(rank, str)
-    if auto and rank != "auto":
+    if auto and rank != AUTO:
         raise ValueError(f"rank is {rank!r}; it must be numbers, None or 'auto'")
     parameters = {} if estimator is None else estimator.get_params(deep=False)
     kind = Mixture if estimator is None else type(estimator)
@@ -128,31 +112,23 @@ def select(
     selection = {
         "least_components": min(counts),
         "most_components": max(counts),
-        "choose_rank": auto,
-        "criterion": criterion,
+        "choose_rank": auto or (keep is not None and rank is None),
+        "criterion": "held-out" if criterion is None else check_choice("criterion", criterion),
+        "purpose": None if purpose is None else check_choice("purpose", purpose),
+        "keep": None if keep is None else check_integer("keep", keep, 1),
+        "explain": explain,
         "folds": folds,
         "one_standard_error": one_standard_error,
     }
-    model, history, table, _ = _matmix.select_mixture(
-        samples.held(best._preset, weights, options["threads"]),
-        samples.shape,
-        preset=best._preset,
-        weights=weights,
-        scale=samples.scale,
-        options=json.dumps(options, default=plain),
-        selection=json.dumps(selection, default=plain),
-    )
-    found = json.loads(table)
-    rows, index = found["candidates"], found["chosen"]
-    names = {"components": "n_components", "parameters": "n_parameters"}
-    results = {names.get(key, key): [row[key] for row in rows] for key in rows[0]}
-    results = {key: values for key, values in results.items() if any(value is not None for value in values)}
-    results["rank"] = [tuple(one) for one in results["rank"]]
-    chosen = {"n_components": results["n_components"][index], "rank": results["rank"][index]}
-    for name, value in chosen.items():
+    with ProgressLine(best.verbose) as line:
+        callback = line.before(best.callback)
+        model, history, _ = choose(samples, best._preset, weights, options, selection, callback)
+    assert history.choice is not None
+    found = from_history(history.choice)
+    for name, value in found["best_params_"].items():
         if name in best.get_params(deep=False):
             setattr(best, name, value)
     best.n_batches_ = 1
     best._remember(samples, input)
-    best._adopt(model, History.from_json(history))
-    return Selection(best, chosen, index, results, criterion, found["advice"], found["passes"])
+    best._adopt(model, history)
+    return Selection(**found, best_estimator_=best)

@@ -104,9 +104,9 @@ pub(crate) fn fit_mixture(
     Ok((MixtureModel { model: fit.model }, history, interrupted))
 }
 
-/// Chooses and fits a mixture: the model, its history and the candidates as JSON, and whether Ctrl-C ended the last fit.
+/// Chooses and fits a mixture: the model, its history with the candidates as JSON, and whether Ctrl-C ended the last fit.
 #[pyfunction]
-#[pyo3(signature = (x, shape, *, preset, weights, scale, options, selection))]
+#[pyo3(signature = (x, shape, *, preset, weights, scale, options, selection, callback))]
 pub(crate) fn select_mixture(
     py: Python<'_>,
     x: Held<'_>,
@@ -116,7 +116,8 @@ pub(crate) fn select_mixture(
     scale: f64,
     options: &str,
     selection: &str,
-) -> PyResult<(MixtureModel, String, String, bool)> {
+    callback: Option<&Bound<'_, PyAny>>,
+) -> PyResult<(MixtureModel, String, bool)> {
     let meter = Arc::new(Meter::new());
     let engine = x.engine(&shape, preset, weights.as_ref(), scale, Missing::Error, &meter)?;
     let wrong =
@@ -128,15 +129,9 @@ pub(crate) fn select_mixture(
         meter.stop();
         x.abandon(py)
     };
-    let (chosen, interrupted) = x.fitted(select_listening(py, &*engine, &selection, &abandon))?;
+    let (chosen, interrupted) = x.fitted(select_listening(py, &*engine, &selection, callback, &abandon))?;
     let history = serde_json::to_string(&chosen.fit.history).unwrap_or_default();
-    let table = serde_json::json!({
-        "candidates": chosen.candidates,
-        "chosen": chosen.chosen,
-        "advice": chosen.advice,
-        "passes": chosen.passes,
-    });
-    Ok((MixtureModel { model: chosen.fit.model }, history, table.to_string(), interrupted))
+    Ok((MixtureModel { model: chosen.fit.model }, history, interrupted))
 }
 
 /// One batch of a fit in batches: the model, how many batches it has seen, and the batch's mean log-likelihood.

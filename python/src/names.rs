@@ -1,8 +1,8 @@
 //! What the library calls things: choices, defaults and presets, so that Python has no list of its own.
 
 use matmix::{
-    Algorithm, Criterion, Device, Distance, FitOptions, Missing, Noise, Precision, Preset, Reconstruction,
-    Samples, Search, StopRule,
+    Algorithm, Criterion, Device, Distance, FitOptions, Missing, Noise, Precision, Preset, Purpose,
+    Reconstruction, Samples, Search, StopRule,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -62,6 +62,7 @@ pub(crate) fn add(m: &Bound<'_, PyModule>) -> PyResult<()> {
     choices.set_item("missing", names!(Missing))?;
     choices.set_item("noise", names!(Noise))?;
     choices.set_item("precision", names!(Precision))?;
+    choices.set_item("purpose", names!(Purpose))?;
     choices.set_item("rule", names!(Reconstruction))?;
     choices.set_item("search", names!(Search))?;
     choices.set_item("stop", names!(StopRule))?;

@@ -37,13 +37,17 @@ pub(crate) struct Progress {
     log_likelihood: f64,
     /// The reconstruction error e.
     reconstruction_error: f64,
+    /// What a search before the first iteration has just done (begin, split, merge, exchange, breathe), or nothing.
+    step: Option<&'static str>,
+    /// How many components there are now, if that is known.
+    n_components: Option<usize>,
 }
 
 #[pymethods]
 impl Progress {
     fn __repr__(&self) -> String {
         format!(
-            "Progress(restart={}, n_init={}, iteration={}, max_iter={}, share={}, passes={}, log_likelihood={}, reconstruction_error={})",
+            "Progress(restart={}, n_init={}, iteration={}, max_iter={}, share={}, passes={}, log_likelihood={}, reconstruction_error={}, step={}, n_components={})",
             self.restart,
             self.n_init,
             self.iteration,
@@ -51,7 +55,9 @@ impl Progress {
             self.share,
             self.passes,
             self.log_likelihood,
-            self.reconstruction_error
+            self.reconstruction_error,
+            self.step.map_or("None".into(), |step| format!("'{step}'")),
+            self.n_components.map_or("None".into(), |k| k.to_string()),
         )
     }
 }
@@ -73,17 +79,18 @@ pub(crate) fn fit_listening(
     listening(py, callback, abandon, |observer| fit_on(engine, options, observer))
 }
 
-/// The same for a selection, whose last fit is listened to.
+/// The same for a selection, which listens while the chosen model is fitted.
 pub(crate) fn select_listening(
     py: Python<'_>,
     engine: &dyn Engine,
     options: &SelectOptions,
+    callback: Option<&Bound<'_, PyAny>>,
     abandon: &dyn Fn() -> PyResult<()>,
 ) -> PyResult<(Selection, bool)> {
     let threads = pools::threads(options.fit.threads);
     let fit = FitOptions { threads, ..options.fit.clone() };
     let options = &SelectOptions { fit, ..options.clone() };
-    listening(py, None, abandon, |observer| select_on(engine, options, observer))
+    listening(py, callback, abandon, |observer| select_on(engine, options, observer))
 }
 
 /// Whatever reports to an observer, on a thread of its own.
@@ -175,6 +182,11 @@ fn snapshot(now: &matmix::Progress<'_>) -> Progress {
         passes: now.passes,
         log_likelihood: now.log_likelihood,
         reconstruction_error: now.reconstruction_error,
+        step: now.search.map(|step| step.kind.name()),
+        n_components: match (now.search, now.model) {
+            (Some(step), _) => Some(step.components),
+            (None, model) => model.map(|model| model.n_components()),
+        },
     }
 }
 

@@ -53,6 +53,20 @@ def test_text_stands_out_in_both_colour_schemes(browser, scheme):
         assert (light + 0.05) / (dark + 0.05) >= 4.5, (back, ink)
 
 
+def test_the_chosen_candidate_has_a_frame_and_the_best_ones_are_darkest(browser):
+    browser.open("signed")
+    frames = browser.js(
+        "return [...document.querySelectorAll('#candidates td')].map((td) => "
+        "[td.classList.contains('chosen'), getComputedStyle(td).outlineStyle, getComputedStyle(td).backgroundColor])"
+    )
+    assert len(frames) == 4 and sum(chosen for chosen, _, _ in frames) == 1
+    assert [style == "solid" for _, style, _ in frames] == [chosen for chosen, _, _ in frames]
+    assert len({colour for _, _, colour in frames}) > 1
+    assert browser.js("return document.querySelector('nav a[href=\"#choice\"]') !== null")
+    browser.open("images")
+    assert browser.js("return document.querySelector('#choice') === null")
+
+
 def test_the_button_changes_the_scheme(browser):
     browser.open("images")
     before = browser.js("return getComputedStyle(document.body).backgroundColor")

@@ -94,6 +94,9 @@ pub(crate) struct Fitting {
     /// auto: look for better clusters than those of k-means, by splits and merges, before the first iteration.
     #[arg(long, value_parser = choice(Search::ALL), default_value_t)]
     search: Search,
+    /// Drop columns of the loadings that explain no more than noise would in any component, and go on without them.
+    #[arg(long)]
+    prune: bool,
     /// Begin so many times and keep the fit with the largest log-likelihood.
     #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N", default_value_t = 1)]
     n_init: usize,
@@ -144,6 +147,7 @@ impl Fitting {
                 _ => vec![],
             },
             search: self.search,
+            prune: self.prune,
             noise: self.noise,
             dof: self.dof,
             n_init: self.n_init,

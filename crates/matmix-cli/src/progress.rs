@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use matmix::data::Reading;
-use matmix::{Meter, Progress, Samples};
+use matmix::{Meter, Progress, Samples, SearchMove, SearchStep};
 
 use crate::interrupt;
 use crate::table::count;
@@ -150,10 +150,14 @@ impl FitLine {
 
     /// Shows one iteration; breaks after a signal. From the first one on there is a model to keep.
     pub(crate) fn show(&mut self, p: &Progress<'_>) -> ControlFlow<()> {
-        interrupt::keep();
-        self.bar.set_length((p.n_init * p.max_iter).max(1) as u64);
         let start =
             if p.n_init > 1 { format!("start {}/{}, ", p.restart + 1, p.n_init) } else { String::new() };
+        if let Some(step) = p.search {
+            self.words.say(format!("{start}{}", search_words(step)));
+            return ControlFlow::Continue(());
+        }
+        interrupt::keep();
+        self.bar.set_length((p.n_init * p.max_iter).max(1) as u64);
         let done = p.restart * p.max_iter + p.iteration;
         self.bar.set_position(done as u64);
         // Before the first iteration nobody knows.
@@ -178,9 +182,37 @@ impl FitLine {
     }
 }
 
+/// What a search has just done.
+fn search_words(step: &SearchStep) -> String {
+    let did = match (step.kind, step.count) {
+        (SearchMove::Split, 1) => "a component was split".into(),
+        (SearchMove::Split, count) => format!("{count} components were split"),
+        (SearchMove::Merge, 1) => "a pair was merged".into(),
+        (SearchMove::Merge, count) => format!("{count} pairs were merged"),
+        (SearchMove::Exchange, _) => "a split was exchanged for a merge".into(),
+        (SearchMove::Breathe, count) => format!("{count} were split and as many merged"),
+        _ => "begun with one component".into(),
+    };
+    let kept = if step.kept { "" } else { ", which gained nothing" };
+    format!("searching: {did}{kept}; K = {}, log-likelihood {:.4}", step.components, step.log_likelihood)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_search_says_what_it_does() {
+        let step = |kind, count, kept| SearchStep { kind, count, components: 7, log_likelihood: -1.5, kept };
+        assert_eq!(
+            search_words(&step(SearchMove::Split, 3, true)),
+            "searching: 3 components were split; K = 7, log-likelihood -1.5000"
+        );
+        assert_eq!(
+            search_words(&step(SearchMove::Exchange, 1, false)),
+            "searching: a split was exchanged for a merge, which gained nothing; K = 7, log-likelihood -1.5000"
+        );
+    }
 
     #[test]
     fn a_pass_is_worth_a_word_once_it_takes_long() {

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use matmix::data::{Labels, digits};
 use matmix::report::{Axis, HeldOut, ReportOptions, recognise, write_report};
-use matmix::{Distance, FitOptions, Model, Samples, fit};
+use matmix::{Distance, FitOptions, History, Model, Samples, SelectOptions, fit, select};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -56,7 +56,10 @@ fn report(
         }
         None => None,
     };
-    let options = ReportOptions { history: Some(fitted.history), seed: Some(1), recognition, ..options };
+    // A page that brings a history was chosen before.
+    let choice = options.history.and_then(|history| history.choice);
+    let history = Some(History { choice, ..fitted.history });
+    let options = ReportOptions { history, seed: Some(1), recognition, ..options };
     write_report(&fitted.model, samples, &options, folder.join(format!("{name}.html")))?;
     let size: usize = rank.iter().product();
     let mut cases = Vec::new();
@@ -128,7 +131,11 @@ fn signed(folder: &Path) -> Outcome {
         Axis { name: "time".into(), unit: "s".into(), start: 0.0, step: 1.0 / 128.0 },
     ];
     let value = Axis { name: "potential".into(), unit: "µV".into(), ..Axis::default() };
+    let fit = FitOptions { rank: vec![3, 4], max_iter: 10, ..Default::default() };
+    let chosen =
+        select(&samples, &SelectOptions { most_components: 4, folds: 2, fit, ..Default::default() })?;
     let options = ReportOptions {
+        history: Some(chosen.fit.history),
         data: "windows.npy".into(),
         labels: Some(Labels::new(labels)),
         axes,

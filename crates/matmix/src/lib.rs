@@ -50,16 +50,16 @@ pub use denoise::{PatchDenoiser, PatchDenoiserOptions, estimate_noise};
 pub use device::{Device, Gpu};
 pub use error::{Error, Result};
 pub use fit::{
-    Algorithm, Candidate, Checkpoint, Criterion, Dof, Fit, FitOptions, LowRankFit, LowRankOptions, OnlineFit,
-    Progress, Search, SelectOptions, Selection, Start, StopRule, fit, fit_low_rank, fit_low_rank_on, fit_on,
-    fit_with, select, select_on,
+    Algorithm, Checkpoint, Dof, Fit, FitOptions, LowRankFit, LowRankOptions, OnlineFit, Progress, Search,
+    SelectOptions, Selection, Start, StopRule, fit, fit_low_rank, fit_low_rank_on, fit_on, fit_with, select,
+    select_on,
 };
 pub use impute::Imputed;
 pub use infer::{Projection, Reconstruction};
 pub use linalg::Matrix;
 pub use model::{
-    Classes, Component, Criteria, Drawn, Early, Event, History, LowRank, Mixture, Model, Noise, SearchMove,
-    SearchStep, Searched, StopReason,
+    Candidate, Choice, Classes, Component, Criteria, Criterion, Drawn, Early, Event, History, LowRank,
+    Mixture, Model, Noise, Purpose, SearchMove, SearchStep, Searched, StopReason,
 };
 pub use pass::{Backend, Engine, Precision};
 pub use preset::{Preset, PresetFit};

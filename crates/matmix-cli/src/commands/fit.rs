@@ -121,7 +121,7 @@ impl Fit {
         let fit = if let Some(selection) = selection {
             let selection = SelectOptions { fit: options.clone(), ..selection };
             let (chosen, fit) = select::chosen(preset, samples, &selection, quiet)?;
-            output::say(quiet, &chosen.advice);
+            output::say(quiet, &chosen.choice.advice);
             fit
         } else if preset.is_mixture() {
             let mut line = FitLine::new(quiet, samples);
@@ -407,6 +407,14 @@ fn words(event: &Event) -> String {
         Event::NoiseAtFloor { component } => {
             format!(
                 "the noise variance of component {component} is at its floor; it explains its samples all but exactly"
+            )
+        }
+        Event::DeadColumns { mode, rank, needed } => format!(
+            "of the {rank} columns of mode {mode} only {needed} explain more than noise would; --prune drops the others"
+        ),
+        Event::Pruned { mode, from, to } => {
+            format!(
+                "mode {mode} began with {from} columns; all but {to} explained no more than noise and were dropped"
             )
         }
         Event::NotKept { iteration, problem } => {

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use matmix::error::sides;
 use matmix::{
-    Criterion, FitOptions, Input, Model, ModelFile, Preset, PresetFit, Samples, SelectOptions, Selection,
-    select_on,
+    Choice, Criterion, FitOptions, Input, Model, ModelFile, Preset, PresetFit, Purpose, Samples,
+    SelectOptions, Selection, select_on,
 };
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use crate::data_args::DataOptions;
 use crate::error::hinted;
 use crate::fit_args::{AUTO, Fitting, choice, preset};
 use crate::kind::Kind;
-use crate::numbers::whole;
+use crate::numbers::{real, whole};
 use crate::output::{self, Overwrite, Target};
 use crate::progress::FitLine;
 use crate::table::{Table, count, number};
@@ -27,6 +27,8 @@ use crate::table::{Table, count, number};
 Examples:
   matmix select demo:mnist --scale 1/255 -k 1..12
   matmix select faces/ -k 1..20 --rank auto --criterion bic --json
+  matmix select faces/ --for compression --keep 64 --plot faces.png
+  matmix select data.npy -k 1 --explain 0.9
   matmix select data.npy -k 5 --rank auto -o model.mm")]
 pub(crate) struct Select {
     /// The samples.
@@ -37,9 +39,22 @@ pub(crate) struct Select {
     output: Option<PathBuf>,
     #[command(flatten)]
     overwrite: Overwrite,
-    /// What decides: the likelihood of samples held out, or a criterion on all of them.
+    /// What decides: the likelihood of samples held out, their error, or a criterion on all samples.
     #[arg(long, value_parser = choice(Criterion::ALL), default_value_t)]
     criterion: Criterion,
+    /// What the model is for, instead of --criterion: density and denoising by the likelihood of samples held out, compression by
+    /// their error, clustering by ICL.
+    #[arg(long = "for", value_parser = choice(Purpose::ALL), value_name = "PURPOSE", conflicts_with = "criterion")]
+    purpose: Option<Purpose>,
+    /// For compression: choose ranks, too, with at most so many values kept of each sample.
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N")]
+    keep: Option<usize>,
+    /// Take the smallest ranks that explain this share of the variance, as PCA does.
+    #[arg(long, value_parser = real, allow_negative_numbers = true, value_name = "0.9", conflicts_with = "rank")]
+    explain: Option<f64>,
+    /// Draw the candidates and the scree of every mode: a PNG picture.
+    #[arg(long, value_name = "FILE.png")]
+    plot: Option<PathBuf>,
     /// In how many parts samples are held out, one after the other; 1 holds out a fifth, once.
     #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N", default_value_t = 3)]
     folds: usize,
@@ -69,11 +84,22 @@ impl Select {
             let message = "-o - cannot be used here: the candidates are on stdout";
             return Err(hinted(message, "give the model file a name: -o MODEL"));
         }
+        let plot = match &self.plot {
+            Some(path) => {
+                output::check_png(path, "--plot curve.png")?;
+                Some(Target::new(path, Kind::Picture, &inputs, &self.overwrite)?)
+            }
+            None => None,
+        };
         let data = self.options.open(&self.data)?;
         let samples = &data.samples;
         let Some(options) = self.fitting.selection(Some(AUTO)) else { unreachable!("there is a range") };
         let options = SelectOptions {
             criterion: self.criterion,
+            purpose: self.purpose,
+            keep: self.keep,
+            explain: self.explain,
+            choose_rank: options.choose_rank || self.keep.is_some() && options.fit.rank.is_empty(),
             folds: self.folds,
             one_standard_error: !self.best,
             ..options
@@ -99,20 +125,29 @@ impl Select {
             target.write(|out| out.write_all(&file.to_bytes()))?;
             target.say_wrote(quiet, "", "");
         }
+        let choice = &chosen.choice;
+        if let Some(plot) = &plot {
+            let png = choice.picture()?.to_png()?;
+            plot.write(|out| out.write_all(&png))?;
+            plot.say_wrote(quiet, "", "");
+        }
         if self.json {
             return output::json(&json!({
                 "model": preset.name(),
-                "criterion": chosen.criterion.name(),
-                "candidates": chosen.candidates,
-                "chosen": chosen.chosen,
+                "criterion": choice.criterion.name(),
+                "purpose": choice.purpose,
+                "candidates": choice.candidates,
+                "chosen": choice.chosen,
+                "beyond": choice.beyond,
                 "n_components": chosen.best().components,
                 "rank": chosen.best().rank,
-                "advice": chosen.advice,
-                "passes": chosen.passes,
+                "scree": choice.scree,
+                "advice": choice.advice,
+                "passes": choice.passes,
                 "log_likelihood": chosen.fit.log_likelihood(),
             }));
         }
-        output::result(&format!("{}\n{}\n", table(&chosen), chosen.advice))
+        output::result(&format!("{}\n{}\n{}\n", table(choice), screes(choice), choice.advice))
     }
 }
 
@@ -151,25 +186,94 @@ pub(crate) fn chosen(
     Ok((chosen, fitted))
 }
 
-fn table(chosen: &Selection) -> Table {
-    let held = chosen.criterion == Criterion::HeldOut;
-    let mut head = vec!["", "K", "core", "parameters", "log-likelihood"];
-    head.extend(if held { &["held-out", "± from best"][..] } else { &["BIC", "AIC", "ICL"] });
+/// How long the bar of the best candidate is.
+const BAR: f64 = 24.0;
+
+/// The candidates; the bars on the right are the curve of what decides, on its side.
+fn table(choice: &Choice) -> Table {
+    let mut head = vec!["", "K", "core", "parameters", "log-likelihood", "explained"];
+    head.extend(match choice.criterion {
+        Criterion::HeldOut => &["held-out", "± from best", ""][..],
+        Criterion::Error => &["error", "± from best", ""],
+        _ => &["BIC", "AIC", "ICL", ""],
+    });
     let mut table = Table::new(head);
     let value = |x: Option<f64>, digits| number(x.unwrap_or(f64::NAN), digits);
-    for (at, c) in chosen.candidates.iter().enumerate() {
+    for (at, c) in choice.candidates.iter().enumerate() {
         let mut row = vec![
-            if at == chosen.chosen { ">".into() } else { String::new() },
+            if at == choice.chosen { ">".into() } else { String::new() },
             c.components.to_string(),
             sides(&c.rank),
             count(c.parameters),
             number(c.log_likelihood, 2),
+            format!("{:.1} %", 100.0 * c.explained),
         ];
-        match held {
-            true => row.extend([value(c.held_out, 2), value(c.standard_error, 2)]),
-            false => row.extend([value(c.bic, 0), value(c.aic, 0), value(c.icl, 0)]),
+        match choice.criterion {
+            Criterion::HeldOut => row.extend([value(c.held_out, 2), value(c.standard_error, 2)]),
+            Criterion::Error => row.extend([number(c.error, 4), value(c.standard_error, 4)]),
+            _ => row.extend([value(c.bic, 0), value(c.aic, 0), value(c.icl, 0)]),
         }
+        row.push(bar(choice.standing(c)));
         table.row(row);
     }
     table
+}
+
+/// A bar for a share, to an eighth of a letter; even the worst has one.
+fn bar(share: f64) -> String {
+    let eighths = (8.0 * BAR * share).round().max(1.0) as usize;
+    let part = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
+    "█".repeat(eighths / 8) + part
+}
+
+/// Columns that a line has room for.
+const COLUMNS: usize = 40;
+
+/// The scree of every mode on a line, and how much of it the chosen rank has.
+fn screes(choice: &Choice) -> String {
+    let Some(best) = choice.best() else { return String::new() };
+    let line = |(d, (scree, &rank)): (usize, (&Vec<f64>, &usize))| {
+        let most = scree.first().copied().unwrap_or(1.0);
+        let height =
+            |share: &f64| ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'][((share / most * 8.0) as usize).min(7)];
+        let drawn: String = scree.iter().take(COLUMNS).map(height).collect();
+        let share: f64 = scree.iter().take(rank).sum();
+        let (mode, of) = (d + 1, scree.len());
+        format!("scree of mode {mode}  {drawn}  {rank} of {of} columns have {:.1} %\n", 100.0 * share)
+    };
+    let modes = choice.scree.iter().zip(&best.rank).enumerate();
+    modes.filter(|(_, (scree, _))| !scree.is_empty()).map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_are_as_long_as_their_share() {
+        assert_eq!(bar(1.0).chars().count(), 24);
+        assert_eq!(bar(0.0), "▏");
+        assert_eq!(bar(0.5), "█".repeat(12));
+        assert_eq!(bar(0.02), "▌");
+    }
+
+    #[test]
+    fn a_scree_says_how_much_the_chosen_columns_have() {
+        let candidate = matmix::Candidate {
+            components: 2,
+            rank: vec![1],
+            parameters: 5,
+            log_likelihood: 0.0,
+            held_out: None,
+            standard_error: None,
+            error: 1.0,
+            explained: 0.6,
+            bic: None,
+            aic: None,
+            icl: None,
+        };
+        let scree = vec![vec![0.6, 0.3, 0.1]];
+        let choice = Choice { candidates: vec![candidate], scree, ..Choice::default() };
+        assert_eq!(screes(&choice), "scree of mode 1  █▅▂  1 of 3 columns have 60.0 %\n");
+    }
 }

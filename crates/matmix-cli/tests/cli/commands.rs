@@ -103,6 +103,20 @@ fn components_and_ranks_are_chosen() {
     let model = |name: &str| matmix::ModelFile::load(path.join(name)).unwrap().model;
     assert_eq!(model("m.mm"), model("f.mm"));
     snapshot!("select_misuse", path, &["select", "x.npy", "-k", "5..2"]);
+    // By a purpose, up to a share of the variance, and as a picture.
+    let keep = ["select", "x.npy", "-k", "3", "--for", "compression", "--keep", "4", "--plot", "curve.png"];
+    snapshot!("select_keep", path, &keep);
+    let picture = std::fs::read(path.join("curve.png")).unwrap();
+    assert!(picture.starts_with(b"\x89PNG"));
+    snapshot!("select_explain", path, &["select", "x.npy", "-k", "1..3", "--explain", "0.9"]);
+    snapshot!("select_plot_misuse", path, &["select", "x.npy", "--plot", "curve.svg"]);
+    snapshot!("select_twice", path, &["select", "x.npy", "--for", "density", "--criterion", "bic"]);
+    // Columns that explain nothing, and the same without them.
+    snapshot!(
+        "fit_prune",
+        path,
+        &["fit", "x.npy", "-k", "3", "-r", "3", "--search", "auto", "--prune", "-o", "p.mm"]
+    );
     snapshot!("compare_auto", path, &["compare", "x.npy", "-k", "auto"]);
     // A search says what it did.
     snapshot!("fit_search", path, &["fit", "x.npy", "-k", "3", "-r", "1", "--search", "auto", "-o", "s.mm"]);

@@ -8,7 +8,7 @@ use super::checkpoint::{Keeper, Kept};
 use super::options::{Checkpoint, StopRule};
 use super::steps::{Evaluation, Steps};
 use crate::error::{Error, Result};
-use crate::model::{Event, History, Mixture, StopReason};
+use crate::model::{Event, History, Mixture, SearchStep, StopReason};
 use crate::walk::Stage;
 
 /// A stage is over when an iteration gains less than this share of the error that comes of seeing a part of the samples only.
@@ -104,6 +104,26 @@ pub struct Progress<'a> {
     pub reconstruction_error: f64,
     /// The model so far, if it is a mixture.
     pub model: Option<&'a Mixture>,
+    /// The step of a search that was just made. There are no iterations yet, and the log-likelihood is that of the samples of the search.
+    pub search: Option<&'a SearchStep>,
+}
+
+impl<'a> Progress<'a> {
+    /// A step of a search before the first iteration.
+    pub(super) fn searching(restart: usize, n_init: usize, max_iter: usize, step: &'a SearchStep) -> Self {
+        Self {
+            restart,
+            n_init,
+            iteration: 0,
+            max_iter,
+            share: 1.0,
+            passes: 0.0,
+            log_likelihood: step.log_likelihood,
+            reconstruction_error: f64::NAN,
+            model: None,
+            search: Some(step),
+        }
+    }
 }
 
 /// A callback per iteration; `ControlFlow::Break(())` stops the fit and keeps the model.
@@ -249,6 +269,7 @@ struct Running<'a, 'o, S: Steps> {
 impl<S: Steps> Running<'_, '_, S> {
     /// Runs a restart from its beginning or from the state of a checkpoint; breaks if the callback stopped it.
     fn restart(&mut self) -> Result<ControlFlow<()>> {
+        let mut interrupted = false;
         let mut model = match self.state.model.take() {
             Some(model) => model,
             None => {
@@ -258,10 +279,14 @@ impl<S: Steps> Running<'_, '_, S> {
                 // Without iterations there is nothing to be quick about.
                 self.state.stage =
                     if self.options.max_iter == 0 { Stage::ALL } else { self.steps.first_stage() };
-                self.steps.start(restart, &mut self.state.history)?
+                let (observer, LoopOptions { n_init, max_iter, .. }) = (&mut *self.observer, self.options);
+                let mut watch = |step: &SearchStep| {
+                    let progress = Progress::searching(restart, *n_init, *max_iter, step);
+                    interrupted |= observer(&progress).is_break();
+                };
+                self.steps.start(restart, &mut self.state.history, &mut watch)?
             }
         };
-        let mut interrupted = false;
         let mut now;
         if self.state.history.has_begun() {
             // The pass was counted when the model was evaluated for the first time.
@@ -269,7 +294,7 @@ impl<S: Steps> Running<'_, '_, S> {
         } else {
             now = self.evaluate(&model)?;
             self.note(&now);
-            interrupted = self.observe(&model).is_break();
+            interrupted |= self.observe(&model).is_break();
         }
         let mut stop = None;
         while stop.is_none() && !interrupted && self.state.history.n_iterations() < self.options.max_iter {
@@ -389,6 +414,7 @@ impl<S: Steps> Running<'_, '_, S> {
             log_likelihood,
             reconstruction_error,
             model: self.steps.shown(model),
+            search: None,
         })
     }
 

@@ -7,7 +7,7 @@ use super::iterate::{LoopOptions, iterate};
 use super::mode_scatter::mode_scatter;
 use super::options::StopRule;
 use super::passes;
-use super::steps::{Evaluation, Steps};
+use super::steps::{Evaluation, Steps, Watch};
 use super::threads::with_threads;
 use crate::cpu::PACKING;
 use crate::data::{Missing, Samples};
@@ -344,7 +344,7 @@ impl Steps for AlternatingSteps<'_> {
     type Model = Alternating;
     type Sums = ();
 
-    fn start(&mut self, _: usize, _: &mut History) -> Result<Alternating> {
+    fn start(&mut self, _: usize, _: &mut History, _: &mut Watch<'_>) -> Result<Alternating> {
         let mut model = Alternating::none(self.rank.len());
         let (first, others) = (self.modes[0], self.modes[1..].to_vec());
         if let Way::Part(count) = self.way {

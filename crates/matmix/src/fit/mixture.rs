@@ -8,7 +8,7 @@ use super::iterate::{Finished, LoopOptions, Observer, iterate};
 use super::maximize::{Constraints, least_weight, maximize};
 use super::options::{Algorithm, Dof, FitOptions, Search, Start};
 use super::paper::PaperSteps;
-use super::steps::{Evaluation, Extrapolation, Steps};
+use super::steps::{Evaluation, Extrapolation, Steps, Watch};
 use super::threads::with_threads;
 use super::{by_class, passes, reseed, search, start};
 use crate::data::{Element, Missing, Samples, Tensors, read_mixture, write_mixture};
@@ -109,6 +109,52 @@ pub fn fit_on(engine: &dyn Engine, options: &FitOptions, observer: &mut Observer
 }
 
 fn run(engine: &dyn Engine, options: &FitOptions, observer: &mut Observer<'_>) -> Result<Fit> {
+    let fit = run_once(engine, options, observer)?;
+    if options.prune { pruned(engine, options, observer, fit) } else { Ok(fit) }
+}
+
+/// Drops columns that have fallen to the noise and fits on, until there are none; the history of the last fit tells of all.
+fn pruned(
+    engine: &dyn Engine,
+    options: &FitOptions,
+    observer: &mut Observer<'_>,
+    mut fit: Fit,
+) -> Result<Fit> {
+    let samples = engine.n_effective() as f64;
+    loop {
+        let (rank, needed) = (fit.model.rank().to_vec(), fit.model.needed_rank(samples));
+        if needed == rank || fit.stop() == StopReason::Stopped {
+            return Ok(fit);
+        }
+        let start = Start::Model(Box::new(fit.model.pruned(&needed)?));
+        // The state that was kept is that of the fit before, which ends the same way again.
+        let next = FitOptions {
+            rank: needed.clone(),
+            start,
+            n_init: 1,
+            prune: false,
+            checkpoint: None,
+            ..options.clone()
+        };
+        let after = run_once(engine, &next, observer)?;
+        let History { mut events, search, passes, seconds, restart, .. } = fit.history;
+        events.retain(|event| !matches!(event, Event::DeadColumns { .. }));
+        let modes = rank.iter().zip(&needed).enumerate().filter(|(_, (from, to))| to < from);
+        events.extend(modes.map(|(d, (&from, &to))| Event::Pruned { mode: d + 1, from, to }));
+        events.extend(after.history.events);
+        let history = History {
+            events,
+            search,
+            restart,
+            passes: passes + after.history.passes,
+            seconds: seconds + after.history.seconds,
+            ..after.history
+        };
+        fit = Fit { history, ..after };
+    }
+}
+
+fn run_once(engine: &dyn Engine, options: &FitOptions, observer: &mut Observer<'_>) -> Result<Fit> {
     let about = About::new(engine, options)?;
     let (range, missing) = (about.moments.range, about.moments.missing);
     let unseen = &about.moments.unseen;
@@ -170,11 +216,16 @@ impl<'a> About<'a> {
     }
 
     /// Where a restart begins.
-    pub(super) fn start(&self, restart: usize, history: &mut History) -> Result<Mixture> {
+    pub(super) fn start(
+        &self,
+        restart: usize,
+        history: &mut History,
+        watch: &mut Watch<'_>,
+    ) -> Result<Mixture> {
         let mut rng = start::stream(self.options.seed, restart);
         let (engine, k) = (self.engine, self.options.n_components());
         if self.searches()
-            && let Some((model, searched)) = search::search(self, &mut rng)?
+            && let Some((model, searched)) = search::search(self, &mut rng, watch)?
         {
             history.passes += searched.passes;
             history.search = Some(searched);
@@ -350,9 +401,9 @@ impl Steps for MixtureSteps<'_> {
     type Model = Mixture;
     type Sums = EmSums;
 
-    fn start(&mut self, restart: usize, history: &mut History) -> Result<Mixture> {
+    fn start(&mut self, restart: usize, history: &mut History, watch: &mut Watch<'_>) -> Result<Mixture> {
         self.tries.fill(0);
-        self.about.start(restart, history)
+        self.about.start(restart, history, watch)
     }
 
     fn evaluate(&mut self, model: &Mixture, stage: Stage) -> Result<Evaluation<EmSums>> {
@@ -394,6 +445,12 @@ impl Steps for MixtureSteps<'_> {
             }
             if sums.weight < least {
                 events.push(Event::Starved { component, weight: sums.weight });
+            }
+        }
+        let needed = model.needed_rank(self.about.engine.n_effective() as f64);
+        for (d, (&rank, needed)) in model.rank().iter().zip(needed).enumerate() {
+            if needed < rank {
+                events.push(Event::DeadColumns { mode: d + 1, rank, needed });
             }
         }
         events

@@ -47,5 +47,5 @@ pub use low_rank::{LowRankFit, LowRankOptions, fit_low_rank, fit_low_rank_on};
 pub use mixture::{Fit, fit, fit_on, fit_with};
 pub use online::OnlineFit;
 pub use options::{Algorithm, Checkpoint, Dof, FitOptions, Search, Start, StopRule};
-pub use select::{Candidate, Criterion, SelectOptions, Selection, select, select_on};
-pub use steps::{Evaluation, Extrapolation, Steps};
+pub use select::{SelectOptions, Selection, select, select_on};
+pub use steps::{Evaluation, Extrapolation, Steps, Watch};

@@ -317,6 +317,9 @@ pub struct FitOptions {
     pub precision: Precision,
     /// The smallest noise variance of a component, relative to the data's mean variance per element.
     pub noise_floor: f64,
+    /// Whether columns of the loadings that have fallen to the noise in every component are dropped at the end, and the fit goes on
+    /// without them.
+    pub prune: bool,
     /// Where to keep the state of a long fit.
     pub checkpoint: Option<Checkpoint>,
 }
@@ -343,6 +346,7 @@ impl Default for FitOptions {
             threads: None,
             precision: Precision::default(),
             noise_floor: 1e-6,
+            prune: false,
             checkpoint: None,
         }
     }
@@ -392,6 +396,9 @@ impl FitOptions {
         self.validate_noise()?;
         self.validate_missing(samples)?;
         self.validate_classes(samples)?;
+        if self.prune && self.algorithm == Algorithm::Paper {
+            return out_of_range("prune", "true".into(), "left out for the paper's algorithm");
+        }
         if self.threads == Some(0) {
             return out_of_range("threads", "0".into(), "at least 1");
         }

@@ -16,7 +16,7 @@
 //! faithfulness, not its default: the separable posterior is an approximation, and the likelihood may fall.
 
 use super::mixture::{About, evaluation};
-use super::steps::{Evaluation, Steps};
+use super::steps::{Evaluation, Steps, Watch};
 use crate::data::{Samples, Tensors, write_mixture};
 use crate::error::{Error, Result};
 use crate::linalg::{Matrix, SymmetricFactor, solve_symmetric_right};
@@ -55,8 +55,8 @@ impl Steps for PaperSteps<'_> {
     type Model = Variational;
     type Sums = EmSums;
 
-    fn start(&mut self, restart: usize, history: &mut History) -> Result<Variational> {
-        self.about.start(restart, history).map(Variational::begin)
+    fn start(&mut self, restart: usize, history: &mut History, watch: &mut Watch<'_>) -> Result<Variational> {
+        self.about.start(restart, history, watch).map(Variational::begin)
     }
 
     fn evaluate(&mut self, model: &Variational, stage: Stage) -> Result<Evaluation<EmSums>> {

@@ -7,8 +7,11 @@
 use super::iterate::LoopOptions;
 use crate::data::Tensors;
 use crate::error::Result;
-use crate::model::{Event, History, Mixture};
+use crate::model::{Event, History, Mixture, SearchStep};
 use crate::walk::Stage;
+
+/// Hears of every step of a search.
+pub type Watch<'w> = dyn FnMut(&SearchStep) + 'w;
 
 /// The steps of a fit.
 ///
@@ -53,11 +56,12 @@ pub trait Steps {
     /// What a pass finds out that the next update needs.
     type Sums;
 
-    /// Where a restart begins, counted from 0; the history takes note of passes that were needed to find out.
+    /// Where a restart begins, counted from 0; the history takes note of passes that were needed to find out, and `watch` hears of every step
+    /// of a search.
     ///
     /// # Errors
     /// Whatever the samples cause.
-    fn start(&mut self, restart: usize, history: &mut History) -> Result<Self::Model>;
+    fn start(&mut self, restart: usize, history: &mut History, watch: &mut Watch<'_>) -> Result<Self::Model>;
 
     /// One pass: how good a model is on the samples of a stage, and the sums of its first update.
     ///

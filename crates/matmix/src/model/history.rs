@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Choice;
 use crate::options::choices;
 
 choices! {
@@ -65,6 +66,24 @@ pub enum Event {
         /// Which component.
         component: usize,
     },
+    /// At the end, the last columns of a mode explain no more than noise would, in every component.
+    DeadColumns {
+        /// Which mode, counted from 1.
+        mode: usize,
+        /// Its rank.
+        rank: usize,
+        /// How many of its columns are above the noise.
+        needed: usize,
+    },
+    /// Columns of a mode that explained no more than noise would were dropped, and the fit went on.
+    Pruned {
+        /// Which mode, counted from 1.
+        mode: usize,
+        /// Its rank before.
+        from: usize,
+        /// Its rank from then on.
+        to: usize,
+    },
     /// The state of the fit could not be kept: the fit went on, and a kill would have lost what came after the last state that was.
     NotKept {
         /// After which iteration, for the first time.
@@ -99,6 +118,9 @@ pub struct History {
     /// What was done to find the start, if it was searched for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<Searched>,
+    /// What components and ranks were chosen from, if they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub choice: Option<Choice>,
     /// Passes over the whole set, those of a search included: one over a part counts as its share.
     #[serde(default)]
     pub passes: f64,

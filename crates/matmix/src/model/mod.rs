@@ -14,10 +14,13 @@
 //! | [`low_rank`] | orthonormal loadings without noise |
 //! | [`canonical`] | the one representative of all loadings that mean the same |
 //! | [`sampling`] | drawing new samples |
+//! | [`prune`] | columns that have fallen to the noise |
 //! | [`history`] | what happened during a fit |
+//! | [`choice`] | what components and ranks were chosen from |
 
 mod any;
 mod canonical;
+mod choice;
 mod classes;
 mod component;
 mod density;
@@ -26,10 +29,12 @@ mod history;
 mod low_rank;
 mod mixture;
 mod partial;
+mod prune;
 mod sampling;
 
 pub use any::Model;
 pub(crate) use canonical::fix_sign;
+pub use choice::{Candidate, Choice, Criterion, Purpose};
 pub use classes::Classes;
 pub use component::{Component, Noise};
 pub(crate) use component::{DEGREES_OF_FREEDOM, Kind, Parameter};

@@ -1,4 +1,4 @@
-//! Samples, means and loadings as pictures: grids of tiles, written as PNG.
+//! Samples, means and loadings as pictures, grids of tiles, and what was chosen as a chart; written as PNG.
 //!
 //! ```
 //! use matmix::data::digits;
@@ -10,9 +10,12 @@
 //! # Ok::<(), matmix::Error>(())
 //! ```
 
+mod chart;
 mod colour;
+mod draw;
 mod grid;
 mod image;
+mod letters;
 mod tile;
 
 pub use colour::ColourMap;

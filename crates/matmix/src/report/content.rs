@@ -29,6 +29,8 @@ pub struct Content {
     pub view: View,
     /// One entry per iteration.
     pub history: Vec<Step>,
+    /// What components and ranks were chosen from, where they were.
+    pub chosen: Option<Chosen>,
     /// The components of the mixture.
     pub components: Vec<Component>,
     /// The samples that travel with the page.
@@ -341,6 +343,54 @@ pub struct Step {
     pub log_likelihood: f64,
     /// Reconstruction error e(t).
     pub error: f64,
+}
+
+/// The candidates of a selection: components against ranks.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Chosen {
+    /// What was chosen and why, in a sentence or two.
+    pub advice: String,
+    /// What the values of the table are.
+    pub decided: String,
+    /// The ranks, one per column.
+    pub ranks: Vec<String>,
+    /// One row for every number of components.
+    pub rows: Vec<ChosenRow>,
+    /// How much of the variance the chosen ranks have, mode by mode.
+    pub screes: Vec<Scree>,
+}
+
+/// The candidates of one number of components.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ChosenRow {
+    /// K.
+    pub components: usize,
+    /// One cell for every rank; none where it was not tried.
+    pub cells: Vec<Option<Tried>>,
+}
+
+/// One candidate.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Tried {
+    /// What decided, as people read it.
+    pub value: String,
+    /// From 0 for the worst candidate to 8 for the best.
+    pub shade: usize,
+    /// Whether it was chosen.
+    pub chosen: bool,
+}
+
+/// The variance along the directions of a mode, around the means of the components.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Scree {
+    /// Which mode, counted from 1.
+    pub mode: usize,
+    /// Its rank.
+    pub rank: usize,
+    /// How many directions it has.
+    pub columns: usize,
+    /// The share of the variance that the first `rank` of them have.
+    pub share: f64,
 }
 
 /// One component and what shows it.

@@ -1,6 +1,7 @@
 //! Model and samples → content: the only part of the report that knows the model.
 
 use super::agreement::agreement;
+use super::chosen::chosen;
 use super::content::{
     Bytes, Component, Confusion, Content, Entry, Floats, Map, Step, StoredSamples, Summary,
 };
@@ -99,6 +100,7 @@ pub fn gather(model: &Mixture, samples: &Samples<'_>, options: &ReportOptions) -
             .chain(idle(model, criteria.bic, total(&spread), samples))
             .collect(),
         history: history.map(steps).unwrap_or_default(),
+        chosen: history.and_then(|history| history.choice.as_ref()).and_then(chosen),
         components: spectra
             .into_iter()
             .enumerate()
@@ -294,7 +296,7 @@ fn concerns(event: &Event) -> Option<usize> {
         Event::Reseeded { component, .. }
         | Event::Starved { component, .. }
         | Event::NoiseAtFloor { component } => Some(*component),
-        Event::NotKept { .. } => None,
+        Event::DeadColumns { .. } | Event::Pruned { .. } | Event::NotKept { .. } => None,
     }
 }
 
@@ -309,6 +311,14 @@ fn sentence(event: &Event, who: &str) -> String {
         }
         Event::NoiseAtFloor { .. } => {
             format!("{who} has its noise variance at the floor: its likelihood is not to be trusted.")
+        }
+        Event::DeadColumns { mode, rank, needed } => format!(
+            "Of the {rank} columns of mode {mode} only {needed} explain more than noise would; the others may be dropped."
+        ),
+        Event::Pruned { mode, from, to } => {
+            format!(
+                "Mode {mode} was begun with {from} columns; all but {to} explained no more than noise and were dropped."
+            )
         }
         Event::NotKept { iteration, problem } => {
             format!("From iteration {iteration} on the state of the fit could not be kept: {problem}.")

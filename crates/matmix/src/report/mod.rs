@@ -3,7 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `content` | the data contract: everything a page shows |
-//! | `gather` | model and samples → content; with `survey`, `findings`, `layout`, `plane`, `spectra` and `agreement` |
+//! | `gather` | model and samples → content; with `survey`, `findings`, `layout`, `plane`, `spectra`, `agreement` and `chosen` |
 //! | `recognition` | the recognition experiment |
 //! | `render` | content → page |
 //! | `template.html.j2`, `report.css`, `pictures.js`, `charts.js`, `report.js` | the page, embedded when built |
@@ -22,6 +22,7 @@
 //! ```
 
 mod agreement;
+mod chosen;
 #[doc(hidden)]
 pub mod content;
 mod findings;

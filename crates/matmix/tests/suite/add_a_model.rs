@@ -3,7 +3,7 @@
 
 use std::ops::ControlFlow;
 
-use matmix::fit::{Evaluation, LoopOptions, Steps, iterate};
+use matmix::fit::{Evaluation, LoopOptions, Steps, Watch, iterate};
 use matmix::pass::{GroupSums, GroupsPass, Stage};
 use matmix::{Engine, History, Result, Samples, StopReason, StopRule};
 
@@ -16,7 +16,7 @@ impl Steps for KMeans<'_> {
     type Model = Vec<Vec<f64>>;
     type Sums = GroupSums;
 
-    fn start(&mut self, restart: usize, _: &mut History) -> Result<Vec<Vec<f64>>> {
+    fn start(&mut self, restart: usize, _: &mut History, _: &mut Watch<'_>) -> Result<Vec<Vec<f64>>> {
         let n = self.samples.len();
         let drawn = self.samples.fetch((0..self.k).map(|k| (k * n / self.k + 7 * restart) % n).collect())?;
         let size = drawn.sample_len();

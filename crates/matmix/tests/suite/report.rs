@@ -4,7 +4,9 @@ use base64::Engine as _;
 use matmix::data::{Labels, digits};
 use matmix::report::content::{Axis, Floats, HeldOut};
 use matmix::report::{ReportOptions, gather, page, recognise, write_report};
-use matmix::{Distance, Error, Event, Fit, FitOptions, Samples, StopReason, fit};
+use matmix::{
+    Criterion, Distance, Error, Event, Fit, FitOptions, Samples, SelectOptions, StopReason, fit, select,
+};
 
 fn fitted() -> (Samples<'static>, Labels, Fit) {
     let digits = digits();
@@ -206,4 +208,25 @@ fn names_held_out_samples_and_mistakes_are_those_that_were_given() {
     for bad in ["time=1", "time=0:x", "time=2:2"] {
         assert!(Axis::parse(bad, 5).unwrap_err().to_string().contains("such as"), "{bad}");
     }
+}
+
+#[test]
+fn what_was_chosen_has_a_section_with_the_chosen_one_marked() {
+    let (samples, _, plain) = fitted();
+    let fit = FitOptions { rank: vec![3], max_iter: 5, ..Default::default() };
+    let options = SelectOptions { most_components: 3, criterion: Criterion::Bic, fit, ..Default::default() };
+    let chosen = select(&samples, &options).unwrap();
+    let written = |model, history| {
+        let options = ReportOptions { history: Some(history), ..ReportOptions::default() };
+        page(&gather(model, &samples, &options).unwrap()).unwrap()
+    };
+    let page = written(&chosen.fit.model, chosen.fit.history.clone());
+    let section =
+        &page[page.find("<section id=\"choice\"").unwrap()..page.find("<section id=\"components\"").unwrap()];
+    assert_eq!(section.matches("<td class=\"shade-").count(), 3);
+    let marked = format!("chosen\" aria-label=\"{:.0}, chosen\">", chosen.best().bic.unwrap());
+    assert_eq!((section.matches(&marked).count(), section.matches(" chosen\"").count()), (1, 1), "{section}");
+    assert!(section.contains("BIC, less is better") && section.contains("Mode 2: 3 of 28 directions have"));
+    // Nothing was chosen for the other model.
+    assert!(!written(&plain.model, plain.history).contains("id=\"choice\""));
 }

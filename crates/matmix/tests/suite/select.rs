@@ -1,8 +1,13 @@
 //! Choosing: planted numbers of components and ranks are found, criteria are those written out plainly.
 
-use matmix::{Criterion, Error, FitOptions, SelectOptions, Start, select};
+use std::ops::ControlFlow;
 
-use crate::planted::{Look, drawn, planted_mixture};
+use matmix::{
+    Algorithm, Criterion, Error, Event, FitOptions, Purpose, Reconstruction, Samples, Search, SearchMove,
+    SelectOptions, Start, fit, fit_with, select, select_on,
+};
+
+use crate::planted::{Look, drawn, numbers, planted_mixture};
 
 fn options(most: usize, rank: &[usize]) -> SelectOptions {
     let fit = FitOptions { rank: rank.to_vec(), ..FitOptions::default() };
@@ -16,9 +21,9 @@ fn planted_components_are_counted() {
         let samples = drawn(&planted, n, 3);
         for criterion in [Criterion::HeldOut, Criterion::Bic, Criterion::Icl] {
             let chosen = select(&samples, &SelectOptions { criterion, ..options(9, &[2, 2]) }).unwrap();
-            assert_eq!(chosen.best().components, k, "{criterion}: {:#?}", chosen.candidates);
+            assert_eq!(chosen.best().components, k, "{criterion}: {:#?}", chosen.choice.candidates);
             assert_eq!(chosen.fit.model.n_components(), k);
-            assert!(chosen.advice.contains(&format!("K = {k}")), "{}", chosen.advice);
+            assert!(chosen.choice.advice.contains(&format!("K = {k}")), "{}", chosen.choice.advice);
             // As good as a fit from the truth.
             let truth = planted.score(&samples).unwrap();
             assert!(chosen.fit.log_likelihood() > truth, "{} {truth}", chosen.fit.log_likelihood());
@@ -38,7 +43,7 @@ fn planted_ranks_are_found() {
             (best.components, &best.rank[..]),
             (2, &[3, 2][..]),
             "{criterion}: {:#?}",
-            chosen.candidates
+            chosen.choice.candidates
         );
     }
 }
@@ -48,8 +53,8 @@ fn criteria_are_those_written_out() {
     let samples = drawn(&planted_mixture(23, &[5, 4], &[2, 1], 2, Look::default()), 200, 3);
     let bic = SelectOptions { criterion: Criterion::Bic, ..options(3, &[2, 1]) };
     let chosen = select(&samples, &bic).unwrap();
-    assert_eq!(chosen.candidates.iter().map(|c| c.components).collect::<Vec<_>>(), [1, 2, 3]);
-    for c in &chosen.candidates {
+    assert_eq!(chosen.choice.candidates.iter().map(|c| c.components).collect::<Vec<_>>(), [1, 2, 3]);
+    for c in &chosen.choice.candidates {
         // Means of 20, loadings of 5×2 less one rotation and 4×1 less one scale, a noise variance; weights that sum to 1.
         let parameters = c.components * (20 + (10 - 1) + 4 - 1 + 1) + c.components - 1;
         assert_eq!(c.parameters, parameters);
@@ -61,8 +66,8 @@ fn criteria_are_those_written_out() {
         assert_eq!(c.cost(Criterion::Aic), c.aic.unwrap());
     }
     // More components never explain the samples they were fitted to worse.
-    assert!(chosen.candidates.is_sorted_by(|a, b| a.log_likelihood <= b.log_likelihood + 1e-6));
-    assert_eq!(select(&samples, &bic).map(|again| again.candidates), Ok(chosen.candidates));
+    assert!(chosen.choice.candidates.is_sorted_by(|a, b| a.log_likelihood <= b.log_likelihood + 1e-6));
+    assert_eq!(select(&samples, &bic).map(|again| again.choice.candidates), Ok(chosen.choice.candidates));
 }
 
 #[test]
@@ -80,5 +85,181 @@ fn a_selection_needs_something_to_choose_from() {
     // More components than samples are not tried.
     let few = samples.select(&[0, 1, 2, 3, 4, 5]).unwrap();
     let chosen = select(&few, &SelectOptions { folds: 2, ..options(50, &[1]) }).unwrap();
-    assert!(chosen.candidates.iter().all(|c| c.components <= 6));
+    assert!(chosen.choice.candidates.iter().all(|c| c.components <= 6));
+}
+
+/// 1 − Σ‖X − X̂‖²/Σ‖X − M‖², written out.
+fn explained(model: &matmix::Mixture, samples: &Samples<'_>) -> f64 {
+    let (x, size) = (numbers(samples), samples.sample_len());
+    let mean: Vec<f64> =
+        (0..size).map(|i| x.iter().skip(i).step_by(size).sum::<f64>() / samples.len() as f64).collect();
+    let squares: f64 =
+        x.chunks_exact(size).flat_map(|x| x.iter().zip(&mean)).map(|(x, m)| (x - m).powi(2)).sum();
+    let rebuilt = model.reconstruct(samples, Reconstruction::MostProbable).unwrap();
+    let left: f64 = x.iter().zip(&rebuilt).map(|(x, y)| (x - y).powi(2)).sum();
+    1.0 - left / squares
+}
+
+#[test]
+fn the_smallest_cores_explain_the_share_that_is_asked_for() {
+    let planted = planted_mixture(41, &[9, 8], &[3, 2], 2, Look { noise: 0.02, ..Look::default() });
+    let samples = drawn(&planted, 300, 3);
+    for share in [0.6, 0.9, 0.99] {
+        let asked = SelectOptions { explain: Some(share), criterion: Criterion::Bic, ..options(3, &[]) };
+        let chosen = select(&samples, &asked).unwrap();
+        let found = explained(&chosen.fit.model, &samples);
+        assert!(found >= share - 2e-3, "{share}: {found} with {:?}", chosen.best());
+        assert_eq!(chosen.fit.model.rank(), chosen.best().rank);
+        assert!((chosen.best().explained - found).abs() < 0.02, "{:?} {found}", chosen.best());
+        // A core that is smaller by one in any mode does not.
+        for d in 0..2 {
+            let mut rank = chosen.best().rank.clone();
+            rank[d] -= 1;
+            if rank[d] > 0 {
+                let components = chosen.best().components;
+                let smaller =
+                    fit(&samples, &FitOptions { components, rank, ..FitOptions::default() }).unwrap();
+                assert!(explained(&smaller.model, &samples) < share + 2e-3, "{share}");
+            }
+        }
+    }
+}
+
+#[test]
+fn compression_keeps_as_many_values_as_are_given_and_spends_them_well() {
+    // Far more varies along the rows than along the columns: 4×2 explain everything.
+    let planted = planted_mixture(43, &[10, 9], &[4, 2], 1, Look { noise: 0.01, ..Look::default() });
+    let samples = drawn(&planted, 240, 3);
+    let asked = SelectOptions {
+        purpose: Some(Purpose::Compression),
+        choose_rank: true,
+        keep: Some(8),
+        ..options(2, &[])
+    };
+    let chosen = select(&samples, &asked).unwrap();
+    assert_eq!(chosen.choice.criterion, Criterion::Error);
+    assert_eq!(chosen.best().rank, [4, 2], "{:#?}", chosen.choice.candidates);
+    assert!(chosen.choice.candidates.iter().all(|c| c.values_kept() <= 8));
+    assert!(chosen.choice.advice.contains("for compression") && chosen.choice.advice.contains("8 values"));
+    // The error is that of the samples held out, and never smaller than the noise that no core can keep.
+    let least = chosen.choice.candidates.iter().map(|c| c.error).fold(f64::INFINITY, f64::min);
+    assert!(least > (0.9 * 0.01 * 82.0f64).sqrt() && least < (1.5 * 0.01 * 90.0f64).sqrt(), "{least}");
+}
+
+#[test]
+fn a_purpose_is_its_criterion() {
+    let samples = drawn(&planted_mixture(23, &[5, 4], &[2, 1], 2, Look::default()), 150, 3);
+    for purpose in [Purpose::Clustering, Purpose::Density] {
+        let by = SelectOptions { criterion: purpose.criterion(), ..options(3, &[2, 1]) };
+        let chosen = select(&samples, &SelectOptions { purpose: Some(purpose), ..by.clone() }).unwrap();
+        let plain = select(&samples, &by).unwrap();
+        assert_eq!(chosen.choice.candidates, plain.choice.candidates);
+        assert_eq!(chosen.fit.model, plain.fit.model);
+        assert_eq!((chosen.choice.purpose, plain.choice.purpose), (Some(purpose), None));
+        assert!(chosen.choice.advice.contains(&format!("for {purpose}")));
+        assert_eq!(chosen.fit.history.choice.as_ref(), Some(&chosen.choice));
+    }
+}
+
+#[test]
+fn more_rank_is_advised_where_it_helps() {
+    let planted = planted_mixture(31, &[9, 8], &[3, 3], 1, Look { noise: 0.2, ..Look::default() });
+    let samples = drawn(&planted, 300, 3);
+    let few = select(&samples, &options(2, &[1, 1])).unwrap().choice;
+    assert_eq!(few.beyond.as_ref().map(|c| c.rank.clone()), Some(vec![2, 2]));
+    assert!(few.advice.contains("more rank still helps: 2×2 gains"), "{}", few.advice);
+    let enough = select(&samples, &options(2, &[3, 3])).unwrap().choice;
+    assert!(!enough.advice.contains("more rank"), "{}", enough.advice);
+    // Beside the scree of what was drawn the noise is low: three columns of each mode have nearly all of it.
+    assert_eq!(enough.scree.iter().map(Vec::len).collect::<Vec<_>>(), [9, 8]);
+    for scree in &enough.scree {
+        assert!((scree.iter().sum::<f64>() - 1.0).abs() < 1e-9 && scree.is_sorted_by(|a, b| a >= b));
+        assert!(scree[..3].iter().sum::<f64>() > 0.9 && scree[3] < 0.05, "{scree:?}");
+    }
+}
+
+#[test]
+fn options_that_say_two_things_are_refused() {
+    let samples = drawn(&planted_mixture(23, &[5, 4], &[2, 1], 2, Look::default()), 40, 3);
+    let wrong = |options: SelectOptions| match select(&samples, &options) {
+        Err(Error::Option { option, .. }) => option,
+        other => panic!("{other:?}"),
+    };
+    let error = SelectOptions { criterion: Criterion::Error, ..options(2, &[]) };
+    assert_eq!(wrong(SelectOptions { keep: Some(0), choose_rank: true, ..error.clone() }), "keep");
+    assert_eq!(wrong(SelectOptions { keep: Some(4), ..error }), "keep");
+    assert_eq!(wrong(SelectOptions { keep: Some(4), choose_rank: true, ..options(2, &[]) }), "keep");
+    for share in [0.0, 1.0, f64::NAN] {
+        assert_eq!(wrong(SelectOptions { explain: Some(share), ..options(2, &[]) }), "explain");
+    }
+    assert_eq!(wrong(SelectOptions { explain: Some(0.9), choose_rank: true, ..options(2, &[]) }), "explain");
+}
+
+#[test]
+fn columns_that_fit_nothing_but_noise_are_told_of_and_dropped() {
+    for components in [1, 3] {
+        let look = Look { noise: 0.3, ..Look::default() };
+        let planted = planted_mixture(50 + components as u64, &[12, 10], &[3, 3], components, look);
+        let samples = drawn(&planted, 300 * components, 3);
+        let plain = FitOptions { components, rank: vec![6], search: Search::Auto, ..FitOptions::default() };
+        let whole = fit(&samples, &plain).unwrap();
+        let dead: Vec<&Event> =
+            whole.history.events.iter().filter(|e| matches!(e, Event::DeadColumns { .. })).collect();
+        let expected = |mode| Event::DeadColumns { mode, rank: 6, needed: 3 };
+        assert_eq!(dead, [&expected(1), &expected(2)], "{components}");
+        let pruned = fit(&samples, &FitOptions { prune: true, ..plain.clone() }).unwrap();
+        assert_eq!(pruned.model.rank(), [3, 3]);
+        assert_eq!(pruned.history.events.iter().filter(|e| matches!(e, Event::Pruned { .. })).count(), 2);
+        assert!(!pruned.history.events.iter().any(|e| matches!(e, Event::DeadColumns { .. })));
+        assert!(pruned.history.passes > whole.history.passes);
+        // It ends where a fit of the right ranks ends, below the one with more columns and above it by BIC.
+        let right = fit(&samples, &FitOptions { rank: vec![3], ..plain }).unwrap();
+        let (a, b) = (pruned.log_likelihood(), right.log_likelihood());
+        assert!((a - b).abs() < 1e-3 * b.abs(), "{a} {b}");
+        assert!(whole.log_likelihood() > a);
+        let n = samples.len() as f64;
+        assert!(pruned.model.bic(a, n) < whole.model.bic(whole.log_likelihood(), n));
+    }
+}
+
+#[test]
+fn a_fit_whose_columns_are_all_needed_is_not_pruned() {
+    let samples = drawn(&planted_mixture(23, &[6, 5], &[2, 2], 2, Look::default()), 400, 3);
+    let plain = FitOptions { components: 2, rank: vec![2], ..FitOptions::default() };
+    let (whole, pruned) =
+        (fit(&samples, &plain), fit(&samples, &FitOptions { prune: true, ..plain.clone() }));
+    assert_eq!(whole.unwrap().model, pruned.unwrap().model);
+    let paper = FitOptions { prune: true, algorithm: Algorithm::Paper, ..plain };
+    assert!(matches!(fit(&samples, &paper), Err(Error::Option { option: "prune", .. })));
+}
+
+#[test]
+fn every_step_of_a_search_is_shown_before_the_first_iteration() {
+    let samples = drawn(&planted_mixture(26, &[6, 5], &[2, 2], 4, Look::default()), 300, 3);
+    let searched = FitOptions { components: 4, rank: vec![2], search: Search::Auto, ..FitOptions::default() };
+    let (mut steps, mut iterations) = (Vec::new(), Vec::new());
+    let found = fit_with(&samples, &searched, &mut |progress| {
+        match progress.search {
+            Some(step) => steps.push(step.clone()),
+            None => iterations.push(progress.iteration),
+        }
+        assert!(progress.search.is_none() || iterations.is_empty());
+        ControlFlow::Continue(())
+    });
+    assert_eq!(steps, found.unwrap().history.search.unwrap().steps);
+    assert_eq!(steps[0].kind, SearchMove::Begin);
+    assert_eq!(iterations[..2], [0, 1]);
+    // Whoever says stop meanwhile gets what the search has found.
+    let stopped = fit_with(&samples, &searched, &mut |_| ControlFlow::Break(())).unwrap();
+    assert_eq!((stopped.n_iterations(), stopped.model.n_components()), (0, 4));
+    // A selection shows the steps of its paths.
+    let mut seen = 0;
+    let selection =
+        SelectOptions { fit: FitOptions { rank: vec![2], ..FitOptions::default() }, ..options(3, &[2]) };
+    select_on(&samples, &selection, &mut |progress| {
+        seen += usize::from(progress.search.is_some());
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert!(seen > 9, "{seen}");
 }

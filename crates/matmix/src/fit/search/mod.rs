@@ -24,6 +24,7 @@ pub(in crate::fit) use self::merge::{Losses, Merge, merged};
 pub(in crate::fit) use self::split::{Splits, split};
 use super::mixture::{About, with_noise};
 use super::start;
+use super::steps::Watch;
 use crate::error::Result;
 use crate::model::{Mixture, SearchMove, SearchStep, Searched};
 use crate::pass::Engine;
@@ -48,8 +49,14 @@ const MEASURED_FOR_EXCHANGE: usize = 5;
 const WORTH_TRYING: f64 = 0.6;
 
 /// Exchanges at most, and failures in a row after which there are no more.
-const EXCHANGES: usize = 12;
-const FAILURES: usize = 2;
+pub(in crate::fit) const EXCHANGES: Patience = Patience { exchanges: 12, failures: 2 };
+
+/// How long a search goes on exchanging.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::fit) struct Patience {
+    pub(in crate::fit) exchanges: usize,
+    pub(in crate::fit) failures: usize,
+}
 
 /// Breaths at most; each splits one component in so many, and takes so many passes before as many are merged. One is kept if it raises
 /// the log-likelihood by this share: it costs as much as several exchanges.
@@ -72,21 +79,25 @@ pub(super) fn n_samples(engine: &dyn Engine, components: usize) -> usize {
 }
 
 /// The model a restart begins with, and what was done to find it. Nothing if the samples do not come apart into so many components.
-pub(super) fn search(about: &About<'_>, rng: &mut ChaCha8Rng) -> Result<Option<(Mixture, Searched)>> {
+pub(super) fn search(
+    about: &About<'_>,
+    rng: &mut ChaCha8Rng,
+    watch: &mut Watch<'_>,
+) -> Result<Option<(Mixture, Searched)>> {
     let (engine, wanted) = (about.engine, about.options.components);
     let few = n_samples(engine, wanted);
     // A set that is little larger is not worth leaving samples out.
     let count = if engine.len() < 4 * few { engine.len() } else { few };
     let samples = start::at_hand(engine, count, rng)?;
     let ground = Ground::new(about, &samples);
-    let mut searching = Searching::new(&ground, rng);
+    let mut searching = Searching::new(&ground, rng, watch);
     let now = searching.begin(about)?;
     let now = searching.grow(now, overshoot(wanted, samples.n_effective(), &ground))?;
     if now.model.n_components() < wanted {
         return Ok(None);
     }
     let now = searching.merge_down(now, wanted)?;
-    let now = searching.exchange(now)?;
+    let now = searching.exchange(now, EXCHANGES)?;
     let now = searching.breathe(now)?;
     let Searching { steps, .. } = searching;
     let passes = ground.passes(wanted, engine.len());
@@ -100,17 +111,22 @@ pub(in crate::fit) fn overshoot(wanted: usize, samples: usize, ground: &Ground<'
 }
 
 /// A search under way: what it remembers, and what it has done.
-pub(in crate::fit) struct Searching<'a, 'r> {
+pub(in crate::fit) struct Searching<'a, 'r, 'w> {
     ground: &'a Ground<'a>,
     rng: &'r mut ChaCha8Rng,
     splits: Splits,
     losses: Losses,
     pub(in crate::fit) steps: Vec<SearchStep>,
+    watch: &'r mut Watch<'w>,
 }
 
-impl<'a, 'r> Searching<'a, 'r> {
-    pub(in crate::fit) fn new(ground: &'a Ground<'a>, rng: &'r mut ChaCha8Rng) -> Self {
-        Self { ground, rng, splits: Splits::default(), losses: Losses::default(), steps: Vec::new() }
+impl<'a, 'r, 'w> Searching<'a, 'r, 'w> {
+    pub(in crate::fit) fn new(
+        ground: &'a Ground<'a>,
+        rng: &'r mut ChaCha8Rng,
+        watch: &'r mut Watch<'w>,
+    ) -> Self {
+        Self { ground, rng, splits: Splits::default(), losses: Losses::default(), steps: Vec::new(), watch }
     }
 
     /// One component.
@@ -171,9 +187,9 @@ impl<'a, 'r> Searching<'a, 'r> {
     }
 
     /// A split and a merge at a time, kept if the likelihood has risen after a few iterations.
-    pub(in crate::fit) fn exchange(&mut self, mut now: Climbed) -> Result<Climbed> {
+    pub(in crate::fit) fn exchange(&mut self, mut now: Climbed, patience: Patience) -> Result<Climbed> {
         let (mut tried, mut failures): (Vec<(usize, [usize; 2])>, _) = (Vec::new(), 0);
-        for _ in 0..EXCHANGES {
+        for _ in 0..patience.exchanges {
             let splits = self.splits.all(self.ground, &now, self.rng)?;
             let merges = self.merges(&now, MEASURED_FOR_EXCHANGE)?;
             let candidates = merges.iter().flat_map(|merge| splits.iter().map(move |split| (split, merge)));
@@ -194,7 +210,7 @@ impl<'a, 'r> Searching<'a, 'r> {
             } else {
                 tried.push((split.component, merge.pair));
                 failures += 1;
-                if failures == FAILURES {
+                if failures == patience.failures {
                     break;
                 }
             }
@@ -226,7 +242,9 @@ impl<'a, 'r> Searching<'a, 'r> {
     fn note(&mut self, kind: SearchMove, count: usize, after: &Climbed, kept: bool) {
         let log_likelihood = after.log_likelihood / self.ground.samples.total_weight();
         let components = after.model.n_components();
-        self.steps.push(SearchStep { kind, count, components, log_likelihood, kept });
+        let step = SearchStep { kind, count, components, log_likelihood, kept };
+        (self.watch)(&step);
+        self.steps.push(step);
     }
 }
 

@@ -1,47 +1,57 @@
-//! Criteria, and which candidate they choose.
+//! Criteria, which candidate they choose, and what to make of the table.
 
+use super::SelectOptions;
 use super::fold::{Fold, Worth};
-use super::{Candidate, Criterion, SelectOptions};
 use crate::error::sides;
-use crate::model::Mixture;
+use crate::model::{Candidate, Criterion, Mixture};
 
 /// A candidate with what is known of it on every fold.
 pub(super) struct Judged {
     pub(super) candidate: Candidate,
     /// Its model on each fold.
     pub(super) models: Vec<Mixture>,
-    /// ln p of every sample held out, all folds one after the other, and their weights.
-    held_out: Vec<f64>,
+    /// What every sample held out costs, all folds one after the other, and their weights: −ln p or ‖X − X̂‖², whatever decides.
+    losses: Vec<f64>,
     weights: Vec<f64>,
 }
 
 impl Judged {
     /// The same candidate on every fold.
-    pub(super) fn new(worths: Vec<Worth>, folds: &[Fold<'_>]) -> Self {
+    pub(super) fn new(worths: Vec<Worth>, folds: &[Fold<'_>], criterion: Criterion) -> Self {
         let model = &worths[0].model;
         let seen: f64 = folds.iter().map(|fold| fold.train.total_weight()).sum();
         let log_likelihood = worths.iter().map(|w| w.log_likelihood).sum::<f64>();
-        let tests = folds.iter().filter_map(|fold| fold.test.as_ref());
-        let weights: Vec<f64> = tests.flat_map(|test| (0..test.len()).map(|n| test.weight(n))).collect();
-        let held_out: Vec<f64> = worths.iter().flat_map(|w| w.held_out.clone()).collect();
-        let all = held_out.is_empty().then(|| model.criteria(log_likelihood, worths[0].entropy, seen));
+        let judged = folds.iter().map(Fold::judged);
+        let weights: Vec<f64> = judged.flat_map(|part| (0..part.len()).map(|n| part.weight(n))).collect();
+        let log_densities: Vec<f64> = worths.iter().flat_map(|w| w.log_densities.clone()).collect();
+        let squared_errors: Vec<f64> = worths.iter().flat_map(|w| w.squared_errors.clone()).collect();
+        let holds_out = folds.iter().all(|fold| fold.test.is_some());
+        let all = (!holds_out).then(|| model.criteria(log_likelihood, worths[0].entropy, seen));
+        let squares: f64 = folds.iter().map(|fold| fold.squares).sum();
+        let left: f64 = squared_errors.iter().zip(&weights).map(|(e, w)| e * w).sum();
         let candidate = Candidate {
             components: model.n_components(),
             rank: model.rank().to_vec(),
             parameters: model.n_parameters(),
             log_likelihood: log_likelihood / seen,
-            held_out: (!held_out.is_empty()).then(|| mean(&held_out, &weights)),
+            held_out: holds_out.then(|| mean(&log_densities, &weights)),
             standard_error: None,
+            error: mean(&squared_errors, &weights).sqrt(),
+            explained: 1.0 - left / squares.max(f64::MIN_POSITIVE),
             bic: all.map(|c| c.bic),
             aic: all.map(|c| c.aic),
             icl: all.map(|c| c.icl),
         };
-        Self { candidate, models: worths.into_iter().map(|w| w.model).collect(), held_out, weights }
+        let losses = match criterion {
+            Criterion::Error => squared_errors,
+            _ => log_densities.into_iter().map(|l| -l).collect(),
+        };
+        Self { candidate, models: worths.into_iter().map(|w| w.model).collect(), losses, weights }
     }
 
     /// By how much the other is better on the samples held out, and the standard error of that.
     fn behind(&self, other: &Judged) -> (f64, f64) {
-        let apart: Vec<f64> = other.held_out.iter().zip(&self.held_out).map(|(a, b)| a - b).collect();
+        let apart: Vec<f64> = self.losses.iter().zip(&other.losses).map(|(a, b)| a - b).collect();
         let behind = mean(&apart, &self.weights);
         let squares: Vec<f64> = apart.iter().map(|d| (d - behind).powi(2)).collect();
         (behind, (mean(&squares, &self.weights) / worth(&self.weights)).sqrt())
@@ -68,7 +78,7 @@ fn best(judged: &[Judged], criterion: Criterion) -> usize {
 
 /// The candidate that the criterion chooses.
 pub(super) fn choose(judged: &[Judged], options: &SelectOptions) -> usize {
-    let best = best(judged, options.criterion);
+    let best = best(judged, options.criterion());
     if !options.is_cautious() {
         return best;
     }
@@ -82,9 +92,14 @@ pub(super) fn choose(judged: &[Judged], options: &SelectOptions) -> usize {
 
 /// All candidates, with how sure it is that each is worse than the best.
 pub(super) fn table(judged: &[Judged], criterion: Criterion) -> Vec<Candidate> {
-    let best = best(judged, criterion);
+    let best = &judged[best(judged, criterion)];
     let row = |one: &Judged| {
-        let standard_error = one.candidate.held_out.map(|_| one.behind(&judged[best]).1);
+        let error = |error: f64| match criterion {
+            // Of e, where the losses are e².
+            Criterion::Error => error / (2.0 * best.candidate.error),
+            _ => error,
+        };
+        let standard_error = one.candidate.held_out.map(|_| error(one.behind(best).1));
         Candidate { standard_error, ..one.candidate.clone() }
     };
     judged.iter().map(row).collect()
@@ -95,16 +110,24 @@ pub(super) fn advice(
     candidates: &[Candidate],
     chosen: usize,
     first: &[usize],
+    beyond: Option<&Candidate>,
     options: &SelectOptions,
 ) -> String {
-    let best = &candidates[chosen];
+    let (best, criterion) = (&candidates[chosen], options.criterion());
     let k = best.components;
-    let by = match options.criterion {
+    let rank = sides(&best.rank);
+    let purpose = options.purpose.map_or_else(String::new, |purpose| format!(" for {purpose}"));
+    let by = match criterion {
         Criterion::HeldOut => "by the likelihood of samples held out".to_string(),
+        Criterion::Error => {
+            format!("by the error of samples held out, {} values kept of each", best.values_kept())
+        }
         other => format!("by {}", other.name().to_uppercase()),
     };
-    let rank = sides(&best.rank);
-    let mut words = vec![format!("K = {k} with cores of {rank} is chosen {by}")];
+    let mut words = vec![format!("K = {k} with cores of {rank} is chosen{purpose} {by}")];
+    if let Some(share) = options.explain {
+        words.push(format!("no smaller cores explain {} % of the variance", 100.0 * share));
+    }
     let most = candidates.iter().map(|c| c.components).max().unwrap_or(k);
     let sure = if options.is_cautious() { "no more than a standard error" } else { "nothing" };
     if options.least_components < options.most_components {
@@ -114,20 +137,26 @@ pub(super) fn advice(
             false => format!("beyond K = {k} {sure} is gained"),
         });
     }
-    let gain = |other: &Candidate| match options.criterion {
-        Criterion::HeldOut => best.held_out.zip(other.held_out).map(|(a, b)| a - b),
-        _ => None,
-    };
-    let same_k: Vec<&Candidate> = candidates.iter().filter(|c| c.components == k).collect();
-    if let Some(nats) = same_k
-        .iter()
-        .find(|c| c.rank == first && c.rank != best.rank)
-        .and_then(|c| gain(c))
-        .filter(|nats| *nats > 0.0)
-    {
-        words.push(format!("{rank} gains {nats:.1} nats per sample over {}", sides(first)));
+    if options.explain.is_none() {
+        let other = candidates.iter().find(|c| c.components == k && c.rank == first && c.rank != best.rank);
+        if let Some(gain) = other.and_then(|other| gained(best, other, criterion)) {
+            words.push(format!("{rank} {gain} over {}", sides(first)));
+        }
+    }
+    if let Some((gain, beyond)) = beyond.and_then(|b| gained(b, best, criterion).map(|gain| (gain, b))) {
+        words.push(format!("more rank still helps: {} {gain} over {rank}", sides(&beyond.rank)));
     }
     format!("{}.", words.join("; "))
+}
+
+/// What one candidate gains over another, if it does.
+fn gained(one: &Candidate, other: &Candidate, criterion: Criterion) -> Option<String> {
+    let gain = other.cost(criterion) - one.cost(criterion);
+    (gain > 0.0).then(|| match criterion {
+        Criterion::HeldOut => format!("gains {gain:.1} nats per sample"),
+        Criterion::Error => format!("has {:.1} % less error", 100.0 * gain / other.error),
+        other => format!("has a {} lower by {gain:.0}", other.name().to_uppercase()),
+    })
 }
 
 #[cfg(test)]
@@ -148,11 +177,14 @@ mod tests {
             log_likelihood: 0.0,
             held_out: Some(mean(&held_out, &weights)),
             standard_error: None,
+            error: 1.0,
+            explained: 0.0,
             bic: None,
             aic: None,
             icl: None,
         };
-        Judged { candidate, models: vec![model], held_out, weights }
+        let losses = held_out.iter().map(|l| -l).collect();
+        Judged { candidate, models: vec![model], losses, weights }
     }
 
     #[test]

@@ -5,24 +5,44 @@ use rand_chacha::ChaCha8Rng;
 
 use super::super::mixture::About;
 use super::super::options::FitOptions;
-use super::super::search::{Climbed, Ground, Searching, overshoot};
+use super::super::passes;
+use super::super::search::{Climbed, Ground, Patience, Searching, overshoot};
+use super::super::steps::Watch;
 use super::rank::with_rank;
 use crate::data::Samples;
 use crate::error::Result;
 use crate::model::Mixture;
-use crate::pass::Backend;
+use crate::pass::{AskPass, Backend, Question};
 
 /// The part held out if there is one fold only: one sample in so many.
 const HELD_OUT: usize = 5;
 
 /// A candidate is settled once a pass gains less than this share of its log-likelihood, or after so many passes.
-const SETTLED: f64 = 2e-5;
-const MOST_PASSES: usize = 30;
+const SETTLED: f64 = 1e-4;
+const MOST_PASSES: usize = 12;
+
+/// Every K of a path comes from one that was exchanged already, and hands on what it finds: little is left to be done at each.
+const EXCHANGES: Patience = Patience { exchanges: 2, failures: 1 };
 
 /// Some samples to fit to, and the others, if there are any.
 pub(super) struct Fold<'a> {
     pub(super) train: Samples<'a>,
     pub(super) test: Option<Samples<'a>>,
+    /// Σ w ‖X − M‖² of the samples a candidate is judged by.
+    pub(super) squares: f64,
+}
+
+impl<'a> Fold<'a> {
+    pub(super) fn new(train: Samples<'a>, test: Option<Samples<'a>>) -> Result<Self> {
+        let judged = test.as_ref().unwrap_or(&train);
+        let squares = passes::moments(judged, false)?.variance * judged.total_weight();
+        Ok(Self { train, test, squares })
+    }
+
+    /// The samples a candidate is judged by: those held out, or those it is fitted to.
+    pub(super) fn judged(&self) -> &Samples<'a> {
+        self.test.as_ref().unwrap_or(&self.train)
+    }
 }
 
 /// The places of the samples of every fold; those of no weight are in none.
@@ -41,7 +61,7 @@ pub(super) fn folds<'a>(samples: &Samples<'a>, count: usize, rng: &mut ChaCha8Rn
             part.sort_unstable();
             samples.clone().select(&part)
         };
-        Ok(Fold { train: part(false)?, test: Some(part(true)?) })
+        Fold::new(part(false)?, Some(part(true)?))
     };
     (0..count).map(fold).collect()
 }
@@ -53,8 +73,9 @@ pub(super) struct Worth {
     /// Σ w ln p over the samples it was fitted to, and the entropy of their responsibilities.
     pub(super) log_likelihood: f64,
     pub(super) entropy: f64,
-    /// ln p of each sample held out.
-    pub(super) held_out: Vec<f64>,
+    /// ln p of each sample it is judged by, and ‖X − X̂‖².
+    pub(super) log_densities: Vec<f64>,
+    pub(super) squared_errors: Vec<f64>,
 }
 
 /// A fold under way: the model it has come to.
@@ -78,11 +99,12 @@ impl<'a> Walker<'a> {
         least: usize,
         most: usize,
         rng: &mut ChaCha8Rng,
+        watch: &mut Watch<'_>,
     ) -> Result<Vec<Worth>> {
         let held = self.backend.over(&self.fold.train)?;
         let about = About::new(&*held, self.options)?.with_rank(rank);
         let ground = Ground::new(&about, &self.fold.train);
-        let mut searching = Searching::new(&ground, rng);
+        let mut searching = Searching::new(&ground, rng, watch);
         let mut now = searching.begin(&about)?;
         if most > 1 {
             let samples = self.fold.train.n_effective();
@@ -93,7 +115,7 @@ impl<'a> Walker<'a> {
         for components in (least..=now.model.n_components()).rev() {
             now = searching.merge_down(now, components)?;
             if components > 1 {
-                now = searching.exchange(now)?;
+                now = searching.exchange(now, EXCHANGES)?;
             }
             now = ground.settle(now.model, SETTLED, MOST_PASSES)?;
             found.push(self.worth(&now)?);
@@ -119,11 +141,16 @@ impl<'a> Walker<'a> {
     }
 
     fn worth(&self, now: &Climbed) -> Result<Worth> {
-        let held_out = match &self.fold.test {
-            Some(test) => now.model.score_samples(&*self.backend.over(test)?)?,
-            None => vec![],
-        };
+        let questions = vec![Question::LogLikelihood, Question::SquaredError];
+        let pass = AskPass { model: std::sync::Arc::new(now.model.clone().into()), questions };
+        let answers = self.backend.over(self.fold.judged())?.sums(&pass)?.values;
         let (log_likelihood, entropy) = (now.log_likelihood, now.entropy(&self.fold.train));
-        Ok(Worth { model: now.model.clone(), log_likelihood, entropy, held_out })
+        Ok(Worth {
+            model: now.model.clone(),
+            log_likelihood,
+            entropy,
+            log_densities: answers.iter().copied().step_by(2).collect(),
+            squared_errors: answers.iter().copied().skip(1).step_by(2).collect(),
+        })
     }
 }

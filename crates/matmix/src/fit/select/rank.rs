@@ -10,6 +10,50 @@ use crate::parallel;
 /// A new column is at least this share of the noise: one of no length would never grow.
 const LEAST_SIGNAL: f64 = 1e-2;
 
+/// Cores of at most so many entries, as nearly equal in all modes as their sides allow.
+pub(super) fn equal_ranks(shape: &[usize], entries: usize) -> Vec<usize> {
+    let mut rank = vec![1; shape.len()];
+    let mut grown = true;
+    while grown {
+        grown = false;
+        for d in 0..shape.len() {
+            let more = rank.iter().product::<usize>() / rank[d] * (rank[d] + 1);
+            if rank[d] < shape[d] && more <= entries {
+                rank[d] += 1;
+                grown = true;
+            }
+        }
+    }
+    rank
+}
+
+/// Ranks that differ in one mode: by half as much again or by one upwards, by one downwards. Where a core may have so many entries
+/// only, the widest of the other modes make room.
+pub(super) fn ranks_beside(
+    rank: &[usize],
+    shape: &[usize],
+    far: bool,
+    keep: Option<usize>,
+) -> Vec<Vec<usize>> {
+    let mut beside = Vec::new();
+    for d in 0..rank.len() {
+        let step = if far { (rank[d] / 2).max(1) } else { 1 };
+        for r in [rank[d] + step, rank[d].saturating_sub(1)] {
+            let mut other = rank.to_vec();
+            other[d] = r.min(shape[d]);
+            while keep.is_some_and(|keep| other.iter().product::<usize>() > keep) {
+                let others = (0..rank.len()).filter(|&e| e != d && other[e] > 1);
+                let widest = others.max_by_key(|&e| other[e]).unwrap_or(d);
+                other[widest] -= 1;
+            }
+            if other[d] > 0 && other != rank && !beside.contains(&other) {
+                beside.push(other);
+            }
+        }
+    }
+    beside
+}
+
 /// The model of a climb as one of other ranks, to go on from: what is kept keeps its loadings, and what is added are the leading
 /// directions of the residual scatter of its mode, given the loadings of the others.
 pub(super) fn with_rank(ground: &Ground<'_>, now: &Climbed, rank: &[usize]) -> Result<Mixture> {
@@ -80,4 +124,28 @@ fn directions(
 fn beside(a: &Matrix, b: &Matrix) -> Matrix {
     let cols = a.cols();
     Matrix::from_fn(a.rows(), cols + b.cols(), |i, j| if j < cols { a[(i, j)] } else { b[(i, j - cols)] })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_beside_differ_in_one_mode_unless_others_have_to_make_room() {
+        assert_eq!(ranks_beside(&[4, 2], &[5, 9], true, None), [[5, 2], [3, 2], [4, 3], [4, 1]]);
+        assert_eq!(ranks_beside(&[1, 1], &[5, 1], false, None), [[2, 1]]);
+        // Sixteen entries: five rows leave three columns.
+        assert_eq!(ranks_beside(&[4, 4], &[9, 9], false, Some(16)), [[5, 3], [3, 4], [3, 5], [4, 3]]);
+        assert_eq!(ranks_beside(&[2, 1], &[9, 9], true, Some(2)), [[1, 1], [1, 2]]);
+        assert_eq!(ranks_beside(&[3], &[9], true, Some(3)), [[2]]);
+    }
+
+    #[test]
+    fn equal_ranks_fill_the_entries_there_may_be() {
+        assert_eq!(equal_ranks(&[28, 28], 16), [4, 4]);
+        assert_eq!(equal_ranks(&[28, 28], 20), [5, 4]);
+        assert_eq!(equal_ranks(&[28, 2], 20), [10, 2]);
+        assert_eq!(equal_ranks(&[5, 5, 5], 1), [1, 1, 1]);
+        assert_eq!(equal_ranks(&[3, 3], 100), [3, 3]);
+    }
 }
