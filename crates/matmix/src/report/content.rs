@@ -93,6 +93,19 @@ pub struct Summary {
 }
 
 /// What a model makes of samples that it was not fitted to.
+///
+/// ```
+/// use matmix::report::HeldOut;
+/// use matmix::{Component, Matrix, Mixture, Samples};
+///
+/// // Half of the variance is noise: every sample is rebuilt half way to the mean.
+/// let component = Component::new(&[1], vec![0.0], vec![Matrix::identity(1, 1)], 1.0)?;
+/// let model = Mixture::new(&[1], vec![1.0], vec![component])?;
+/// let held_out = HeldOut::new(&model, &Samples::from_vec(&[1], vec![2.0, -2.0])?)?;
+/// assert!((held_out.reconstruction_error - 1.0).abs() < 1e-12);
+/// assert!((held_out.explained - 0.75).abs() < 1e-12);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HeldOut {
     /// How many there are.
@@ -436,18 +449,12 @@ pub struct Agreement {
 /// The confusion of a recognition experiment.
 ///
 /// ```
-/// use matmix::data::Labels;
 /// use matmix::report::Confusion;
-/// use matmix::{Distance, LowRank, Matrix, Recognizer, Samples};
 ///
-/// let model = LowRank::new(&[1], vec![0.0], vec![Matrix::identity(1, 1)])?.into();
-/// let labels = Labels::new(["left", "right"]);
-/// let known = Samples::from_vec(&[1], vec![0.0, 10.0])?;
-/// let recognizer = Recognizer::new(&model, &known, &labels.index, Distance::Paper)?;
-/// let recognition = recognizer.evaluate(&Samples::from_vec(&[1], vec![1.0, 4.0, 9.0, 8.0])?, &[0, 1, 1, 1])?;
-/// let confusion = Confusion::new("the nearest of two", &labels, &recognition);
-/// assert_eq!((confusion.counts.clone(), confusion.accuracy()), (vec![vec![1, 0], vec![1, 2]], 0.75));
-/// # Ok::<(), matmix::Error>(())
+/// // One of three on the right was taken for left.
+/// let labels = ["left", "right"].map(String::from).to_vec();
+/// let confusion = Confusion::new("by hand", labels, vec![vec![1, 0], vec![1, 2]], vec![]);
+/// assert_eq!(confusion.accuracy(), 0.75);
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Confusion {
@@ -464,6 +471,16 @@ pub struct Confusion {
 }
 
 /// A cell of a table of counts that is worth naming.
+///
+/// ```
+/// use matmix::report::{Cell, Confusion};
+///
+/// let labels = ["cat", "dog", "fox"].map(String::from).to_vec();
+/// let counts = vec![vec![9, 1, 0], vec![0, 7, 3], vec![0, 0, 10]];
+/// // Dogs are taken for foxes.
+/// let confusion = Confusion::new("by hand", labels, counts, vec![]);
+/// assert_eq!(confusion.strongest[0], Cell { row: 1, column: 2, count: 3 });
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Cell {
     /// Its row.
@@ -475,6 +492,20 @@ pub struct Cell {
 }
 
 /// A sample that was recognised wrongly. In a finished page these are positions of stored samples.
+///
+/// ```
+/// use matmix::data::Labels;
+/// use matmix::report::{Mistake, recognise};
+/// use matmix::{Distance, LowRank, Matrix, Samples};
+///
+/// let model = LowRank::new(&[1], vec![0.0], vec![Matrix::identity(1, 1)])?.into();
+/// let samples = Samples::from_vec(&[1], vec![0.0, 10.0, 1.0, 4.0])?;
+/// let labels = Labels::new(["left", "right", "left", "right"]);
+/// // The first of each label are known: 4 is nearer to 0 than to 10.
+/// let found = recognise(&model, &samples, &labels, Distance::Paper)?;
+/// assert_eq!(found.mistakes, [Mistake { sample: 3, nearest: 0 }]);
+/// # Ok::<(), matmix::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Mistake {
     /// Who was to be recognised.
