@@ -501,9 +501,7 @@ pub struct Agreement {
 /// The confusion of a recognition experiment.
 ///
 /// ```
-/// use matmix::data::Labels;
 /// use matmix::report::Confusion;
-/// use matmix::{Distance, LowRank, Matrix, Recognizer, Samples};
 ///
 /// let model = LowRank::new(&[1], vec![0.0], vec![Matrix::identity(1, 1)])?.into();
 /// let labels = Labels::new(["left", "right"]);
