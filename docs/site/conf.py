@@ -22,7 +22,7 @@ extensions = [
 ]
 root_doc = "index"
 exclude_patterns = ["extra", "gallery/GALLERY_HEADER.rst"]
-templates_path = ["_templates"]
+templates_path = [str(HERE / "_templates")]
 default_role = "py:obj"
 
 # Headings are linked to the way code hosts do it.
