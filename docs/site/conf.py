@@ -51,10 +51,10 @@ sphinx_gallery_conf = {
     "plot_gallery": True,
     "download_all_examples": False,
     "show_memory": False,
+    "write_computation_times": False,
     "show_signature": False,
     "capture_repr": (),
     "image_srcset": ["2x"],
-    "default_thumb_file": None,
 }
 
 html_theme = "pydata_sphinx_theme"
