@@ -2,7 +2,7 @@
 # make test   sets everything up and runs every test: Rust, Python, and the browser where one is installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dist docs python check test test-rust test-python test-browser fuzz soak lint bench bench-cuda bench-kernels bench-quick test-cuda clean
+.PHONY: help demo dist docs python check test test-rust test-python test-docs test-browser fuzz soak lint bench bench-cuda bench-kernels bench-quick test-cuda clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -22,7 +22,7 @@ check: ## the fast tier: formatting, unit tests, the parts of the library that b
 	cargo test -p matmix-cli --lib
 	cargo check -p matmix --no-default-features
 
-test: lint test-rust test-python test-browser ## every test
+test: lint test-rust test-python test-docs test-browser ## every test
 
 test-rust: ## unit, property, golden, snapshot and documentation tests
 	cargo test --features matmix/ndarray
@@ -30,7 +30,9 @@ test-rust: ## unit, property, golden, snapshot and documentation tests
 test-python: python ## the Python package, scikit-learn's own checks and the worked example
 	MATMIX_BIN=$(CURDIR)/.venv/bin/matmix sh python/scripts/test.sh
 
-test-browser: ## the report in a real browser, where one is installed
+test-docs: docs ## the site builds without a warning, every example runs, every link leads somewhere
+
+test-browser: ## the report and the site in a real browser, where one is installed
 	tests/browser/run.sh
 
 SECONDS_EACH ?= 300

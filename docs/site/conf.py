@@ -22,7 +22,7 @@ extensions = [
 ]
 root_doc = "index"
 exclude_patterns = ["extra", "gallery/GALLERY_HEADER.rst"]
-templates_path = ["_templates"]
+templates_path = [str(HERE / "_templates")]
 default_role = "py:obj"
 
 # Headings are linked to the way code hosts do it.
@@ -51,10 +51,10 @@ sphinx_gallery_conf = {
     "plot_gallery": True,
     "download_all_examples": False,
     "show_memory": False,
+    "write_computation_times": False,
     "show_signature": False,
     "capture_repr": (),
     "image_srcset": ["2x"],
-    "default_thumb_file": None,
 }
 
 html_theme = "pydata_sphinx_theme"

@@ -366,7 +366,7 @@ class Mixture(DensityMixin, MixtureFitting):
 
         Returns
         -------
-        X : ndarray in the shape of X, or (draws, *X.shape)
+        X : ndarray in the shape of X, or of shape (draws, N, p_1, ..., p_D)
             Observed cells are as they were, times `scale` if there is one.
         std : ndarray in the shape of X
             Only with ``return_std=True``.

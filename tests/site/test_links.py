@@ -33,7 +33,7 @@ class Page(HTMLParser):
             self.links.append(given[LEADS[tag]])
         for one in (given.get("srcset") or "").split(","):
             self.links += one.split()[:1]
-        if tag == "img" and not given.get("alt"):
+        if tag == "img" and "alt" not in given:
             self.wordless.append(given.get("src"))
 
 
@@ -78,7 +78,8 @@ def needs_another_machine(path):
 
 @pytest.fixture(scope="module")
 def pages():
-    found = sorted(SITE.rglob("*.html"))
+    # What the theme keeps among its files are templates, not pages.
+    found = sorted(path for path in SITE.rglob("*.html") if "_static" not in path.parts)
     assert found, f"there is no site in {SITE}: make docs builds it"
     return found
 
@@ -116,8 +117,9 @@ def test_every_example_ran_and_drew():
     for example in examples:
         text = (SITE / "gallery" / f"{example.stem}.html").read_text(encoding="utf-8")
         assert f"sphx_glr_{example.stem}_001" in text, f"{example.name} has no picture"
+        # A few seconds each on two idle cores; the limit leaves room for machines that have other work to do.
         [minutes, seconds] = re.search(r"(\d+) minutes ([\d.]+) seconds", text).groups()
-        assert 60 * int(minutes) + float(seconds) < 20 or os.environ.get("CI") is None, f"{example.name} took too long"
+        assert 60 * int(minutes) + float(seconds) < 60 or not os.environ.get("CI"), f"{example.name} took too long"
 
 
 def test_what_is_dead_is_found(tmp_path):

@@ -11,6 +11,16 @@ use crate::model::{Event, History, Mixture, SearchStep};
 use crate::walk::Stage;
 
 /// Hears of every step of a search.
+///
+/// ```
+/// use matmix::SearchStep;
+/// use matmix::fit::Watch;
+///
+/// let mut told = 0;
+/// let watch: &mut Watch<'_> = &mut |_: &SearchStep| told += 1;
+/// # let _ = watch;
+/// assert_eq!(told, 0);
+/// ```
 pub type Watch<'w> = dyn FnMut(&SearchStep) + 'w;
 
 /// The steps of a fit.
