@@ -35,6 +35,7 @@ matmix.plot.loadings(model, component=int(model.weights_.argmax()), count=(4, 6)
 plt.show()
 
 # %%
+# sphinx_gallery_thumbnail_number = 3
 # Digits it has not seen, what is left of them in 64 numbers, and what is lost.
 matmix.plot.reconstructions(model, unseen[::20], count=10)
 plt.show()
