@@ -21,7 +21,6 @@ GENERATED = ("gallery/", "api/", "extra/")
 def page(text: str) -> str:
     """A page as the site wants it: no lines that only rustdoc hides, and links that stay inside."""
     text = re.sub(r"^```rust,\w+\n(.*?)^```", shown, text, flags=re.MULTILINE | re.DOTALL)
-    text = re.sub(r"^```math\n(.*?)^```", equation, text, flags=re.MULTILINE | re.DOTALL)
     # One folder holds what were docs/ and the top folder; an example has a page where its source is.
     text = re.sub(r"\]\((?:docs/|\.\./(?=[A-Z]+\.md))", "](", text)
     return re.sub(r"\]\(((?:\.\./)?gallery/\w+)\.py\)", r"](\1.rst)", text)
@@ -34,12 +33,6 @@ def indices(text: str) -> str:
         below = re.sub(r"(?<=[^\W\d_]|[×‖)])_(?:\{([^}]*)\}|([A-Za-z0-9]+))", r"<sub>\1\2</sub>", pieces[at])
         pieces[at] = re.sub(r"(?<=\S)\^(\(\w\))", r"<sup>\1</sup>", below)
     return "".join(pieces)
-
-
-def equation(block: re.Match[str]) -> str:
-    """What code hosts take for an equation, for Sphinx; an environment of its own is not put into another."""
-    own = ":nowrap:\n\n" if block[1].startswith("\\begin{align}") else ""
-    return f"```{{math}}\n{own}{block[1]}```"
 
 
 def shown(block: re.Match[str]) -> str:
