@@ -1,5 +1,6 @@
 # make demo   sets everything up and shows what matmix does, on the embedded digits
 # make test   sets everything up and runs every test: Rust, Python, and the browser where one is installed
+# make docs   sets everything up and builds the documentation as a site, out/site/index.html
 
 .DEFAULT_GOAL := help
 .PHONY: help demo dist docs python check test test-rust test-python test-docs test-browser fuzz soak lint bench bench-cuda bench-kernels bench-quick test-cuda clean

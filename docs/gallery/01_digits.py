@@ -13,8 +13,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 X, y = matmix.datasets.load_digits28(return_X_y=True)
-asides = np.arange(len(X)) % 5 == 4
-known, unseen = X[~asides], X[asides]
+aside = np.arange(len(X)) % 5 == 4
+known, unseen = X[~aside], X[aside]
 
 # %%
 # Ten components with cores of 8×8. ``scale`` turns bytes into values up to 1, without a copy.
@@ -23,8 +23,8 @@ print(model.history_.stop, "after", model.n_iter_, "iterations and", f"{model.hi
 print(f"mean log-likelihood: {model.score(known):.0f} of the digits it knows, {model.score(unseen):.0f} of the others")
 
 # %%
-# The means of the components, with their weights. Nobody said what a digit is: upright and slanted ones are
-# found apart, and digits that are written alike share a component.
+# The means of the components, with their weights. Nobody said what a digit is: several are found as they are,
+# and digits that are written alike share a component.
 matmix.plot.means(model)
 plt.show()
 
@@ -35,6 +35,7 @@ matmix.plot.loadings(model, component=int(model.weights_.argmax()), count=(4, 6)
 plt.show()
 
 # %%
+# sphinx_gallery_thumbnail_number = 3
 # Digits it has not seen, what is left of them in 64 numbers, and what is lost.
 matmix.plot.reconstructions(model, unseen[::20], count=10)
 plt.show()

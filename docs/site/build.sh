@@ -9,9 +9,9 @@ ls target/wheels/matmix-*.whl >/dev/null 2>&1 || sh python/scripts/build.sh
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r docs/requirements.txt target/wheels/matmix-*.whl
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps target/wheels/matmix-*.whl
 
-# MATMIX_RUSTDOC names a folder that cargo doc has written already.
+# MATMIX_RUSTDOC names a folder that cargo doc has written already. Pages of what is no longer there would stay, with dead links.
 rustdoc=${MATMIX_RUSTDOC:-target/doc}
-[ -n "${MATMIX_RUSTDOC:-}" ] || cargo doc --quiet --no-deps -p matmix
+[ -n "${MATMIX_RUSTDOC:-}" ] || { rm -rf target/doc; cargo doc --quiet --no-deps -p matmix; }
 "$venv/bin/python" docs/site/stage.py out/site-source "$rustdoc"
 "$venv/bin/sphinx-build" --quiet -W --keep-going -j 2 -c docs/site -d out/site-doctrees -b html out/site-source out/site
 "$venv/bin/python" -m pytest -q -p no:cacheprovider tests/site

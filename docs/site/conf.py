@@ -25,12 +25,12 @@ exclude_patterns = ["extra", "gallery/GALLERY_HEADER.rst"]
 templates_path = [str(HERE / "_templates")]
 default_role = "py:obj"
 
-# Headings are linked to the way code hosts do it.
+# Headings are linked to the way code hosts do it, and a fence of `math` is an equation, as it is there.
 myst_heading_anchors = 4
+myst_fence_as_directive = ["math"]
 # From this folder, not from another machine.
 mathjax_path = "../mathjax/tex-chtml.js"
-# Equations have numbers of their own (\\tag), on the left, where the text looks for them.
-mathjax3_config = {"tex": {"tags": "none", "tagSide": "left"}, "options": {"enableMenu": False}}
+mathjax3_config = {"chtml": {"displayAlign": "left", "scale": 0.92}, "options": {"enableMenu": False}}
 
 autosummary_generate = True
 autodoc_typehints = "none"

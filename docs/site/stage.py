@@ -21,16 +21,18 @@ GENERATED = ("gallery/", "api/", "extra/")
 def page(text: str) -> str:
     """A page as the site wants it: no lines that only rustdoc hides, and links that stay inside."""
     text = re.sub(r"^```rust,\w+\n(.*?)^```", shown, text, flags=re.MULTILINE | re.DOTALL)
-    text = re.sub(r"^```math\n(.*?)^```", equation, text, flags=re.MULTILINE | re.DOTALL)
     # One folder holds what were docs/ and the top folder; an example has a page where its source is.
     text = re.sub(r"\]\((?:docs/|\.\./(?=[A-Z]+\.md))", "](", text)
     return re.sub(r"\]\(((?:\.\./)?gallery/\w+)\.py\)", r"](\1.rst)", text)
 
 
-def equation(block: re.Match[str]) -> str:
-    """What code hosts take for an equation, for Sphinx; an environment of its own is not put into another."""
-    own = ":nowrap:\n\n" if block[1].startswith("\\begin{align}") else ""
-    return f"```{{math}}\n{own}{block[1]}```"
+def indices(text: str) -> str:
+    """γ_nk and U^(d) with their indices below and above, outside of code and equations."""
+    pieces = re.split(r"(^```.*?^```|`[^`\n]*`|\]\([^)]*\))", text, flags=re.MULTILINE | re.DOTALL)
+    for at in range(0, len(pieces), 2):
+        below = re.sub(r"(?<=[^\W\d_]|[×‖)])_(?:\{([^}]*)\}|([A-Za-z0-9]+))", r"<sub>\1\2</sub>", pieces[at])
+        pieces[at] = re.sub(r"(?<=\S)\^(\(\w\))", r"<sup>\1</sup>", below)
+    return "".join(pieces)
 
 
 def shown(block: re.Match[str]) -> str:
@@ -55,7 +57,8 @@ def stage(folder: Path) -> None:
     for name, source in files.items():
         content = source.read_bytes()
         if source.suffix == ".md":
-            content = page(content.decode()).encode()
+            text = page(content.decode())
+            content = (indices(text) if name == "maths.md" else text).encode()
         target = folder / name
         if not target.exists() or target.read_bytes() != content:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -70,6 +73,11 @@ def stage_extra(extra: Path, rustdoc: Path) -> None:
     """What goes into the site as it is: rustdoc, and the part of MathJax that typesets TeX."""
     shutil.rmtree(extra, ignore_errors=True)
     shutil.copytree(rustdoc, extra / "rust", ignore=shutil.ignore_patterns(".lock"))
+    # Pages of rustdoc link to a list of crates, which it does not write for one.
+    (extra / "rust" / "index.html").write_text(
+        '<!DOCTYPE html><meta http-equiv="refresh" content="0; url=matmix/index.html">'
+        '<title>matmix</title><a href="matmix/index.html">matmix</a>\n'
+    )
     [package] = find_spec("sphinx-mathjax-offline").submodule_search_locations
     mathjax = Path(package) / "static" / "mathjax"
     fonts = Path("output", "chtml", "fonts", "woff-v2")
