@@ -383,7 +383,7 @@ class PatchRecognizer(ClassifierMixin, BaseEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,)
     fisher_ : PatchFisher
-        Fitted; ``fisher_.save(path)`` keeps its model file.
+        Fitted.
     n_features_in_ : int
 
     Examples
@@ -436,14 +436,55 @@ class PatchRecognizer(ClassifierMixin, BaseEstimator):
         if len(self.classes_) < 2:
             raise ValueError("y holds one class only; a classifier needs at least two")
         self.fisher_ = fisher if self.prefit else fisher.fit(samples.array)
-        self._gallery, self._scale = samples.array, samples.scale
-        self._index = np.ascontiguousarray(index, np.int64)
-        self._learn()
+        self.model_ = _matmix.PatchGallery(
+            self.fisher_.model_,
+            samples.array,
+            self.fisher_.sample_shape_,
+            samples.scale,
+            np.ascontiguousarray(index, np.int64),
+            [str(name) for name in self.classes_],
+            float(self.ridge),
+        )
         return self
 
-    def _learn(self) -> None:
-        shape, ridge = self.fisher_.sample_shape_, float(self.ridge)
-        self.model_ = _matmix.PatchGallery(self.fisher_.model_, self._gallery, shape, self._scale, self._index, ridge)
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the model file, the gallery included, which Rust and the program `matmix` read, too.
+
+        Parameters
+        ----------
+        path : str or path
+            The file. It appears whole or not at all. There is no pixel of the known images in it, but what was
+            predicted for each.
+        """
+        check_is_fitted(self)
+        known = {"python": self.fisher_._plain_params(), "ridge": self.ridge, "classes": self.classes_}
+        self.model_.save(os.fspath(path), self.fisher_.input_, json.dumps(known, default=plain))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Reads the file of a recogniser, whoever wrote it.
+
+        Parameters
+        ----------
+        path : str or path
+
+        Returns
+        -------
+        recognizer
+            Fitted. Classes are what they were if Python wrote the file; the program knows their names only.
+        """
+        model, fisher_model, names, input, options = _matmix.PatchGallery.load(os.fspath(path))
+        size, stride = fisher_model.patches
+        fisher = PatchFisher(size=tuple(size), stride=tuple(stride), grid=fisher_model.grid)
+        fisher._adopt_file(fisher_model, input, options)
+        known = json.loads(options) if options else {}
+        classes = known.get("classes") if isinstance(known, dict) else None
+        recognizer = cls(fisher, ridge=known.get("ridge", 0.1) if isinstance(known, dict) else 0.1, prefit=True)
+        as_written = isinstance(classes, list) and [str(name) for name in classes] == names
+        recognizer.classes_ = np.asarray(classes if as_written else names)
+        recognizer.fisher_, recognizer.model_ = fisher, model
+        recognizer.n_features_in_ = fisher.n_features_in_
+        return recognizer
 
     def _check(self, X: Any) -> Samples:
         check_is_fitted(self)
@@ -486,13 +527,3 @@ class PatchRecognizer(ClassifierMixin, BaseEstimator):
             # The patches of two numbers in a row, which the checks have for samples, are a sign.
             tags.classifier_tags.poor_score = True
         return tags
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
-        state.pop("model_", None)
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        if hasattr(self, "_gallery"):
-            self._learn()

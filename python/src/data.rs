@@ -111,5 +111,5 @@ pub(crate) fn file(
     let input = input.map(|input| input.get().input.clone());
     let history: Option<History> = serde_json::from_str(history).ok();
     let options = serde_json::from_str(options).unwrap_or_default();
-    ModelFile { model, name, input, options, history }
+    ModelFile { model, name, input, options, history, gallery: None }
 }

@@ -225,7 +225,12 @@ impl PatchFisherModel {
 #[pyclass(frozen, module = "matmix._matmix")]
 pub(crate) struct PatchGallery {
     recognizer: PatchRecognizer,
+    /// What it is kept as.
+    file: ModelFile,
 }
+
+/// A recogniser, and what its file says about it.
+type KnownImages = (PatchGallery, PatchFisherModel, Vec<String>, Option<ModelInput>, String);
 
 /// Distances, and places in the gallery.
 type Found<'py> = (Bound<'py, PyArrayDyn<f64>>, Bound<'py, PyArrayDyn<i64>>);
@@ -240,12 +245,52 @@ impl PatchGallery {
         shape: Vec<usize>,
         scale: f64,
         classes: PyReadonlyArray1<'_, i64>,
+        names: Vec<String>,
         ridge: f64,
     ) -> PyResult<Self> {
         let (images, classes) = (x.samples(&shape, None, None, scale)?, places(&classes, "class")?);
         let fisher = fisher.get().fisher.clone();
         let recognizer = detached(py, || PatchRecognizer::new(fisher, &images, &classes, ridge))?;
-        Ok(Self { recognizer })
+        let file = recognizer.to_file(&images, &names).map_err(to_python)?;
+        Ok(Self { recognizer, file })
+    }
+
+    /// Writes the model file, the gallery included.
+    fn save(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        input: &Bound<'_, ModelInput>,
+        options: &str,
+    ) -> PyResult<()> {
+        let fisher = self.recognizer.fisher();
+        let file = file_of(fisher.model(), fisher.patches(), input, options);
+        let file = ModelFile { gallery: self.file.gallery.clone(), ..file };
+        detached(py, || file.save(&path))
+    }
+
+    /// Reads the model file of a recogniser: it, what turns images into vectors, the names of its classes, what it takes for
+    /// input, its options as JSON.
+    #[staticmethod]
+    fn load(py: Python<'_>, path: PathBuf) -> PyResult<KnownImages> {
+        let file = detached(py, || ModelFile::load(&path))?;
+        let recognizer = PatchRecognizer::from_file(&file).map_err(to_python)?;
+        let fisher = PatchFisherModel { fisher: recognizer.fisher().clone() };
+        let names = file.gallery.as_ref().map(|gallery| gallery.names.clone()).unwrap_or_default();
+        let (input, options) = told(&file);
+        Ok((Self { recognizer, file }, fisher, names, input, options))
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let bytes = PyBytes::new(py, &self.file.to_bytes());
+        Ok((py.get_type::<Self>().getattr("from_bytes")?, (bytes,)))
+    }
+
+    /// The way back from what is pickled.
+    #[staticmethod]
+    fn from_bytes(bytes: &[u8]) -> PyResult<Self> {
+        let file = ModelFile::from_bytes("pickled recogniser", bytes).map_err(to_python)?;
+        Ok(Self { recognizer: PatchRecognizer::from_file(&file).map_err(to_python)?, file })
     }
 
     /// Distances and places in the gallery of the nearest images, shape (N, count) each, nearest first.

@@ -150,3 +150,20 @@ def test_noise_that_is_none_is_told():
         matmix.denoise(noisy, 0.0)
     with pytest.raises(ValueError, match="noise"):
         matmix.estimate_sigma(np.zeros((1, 32, 32)))
+
+
+def test_a_recogniser_is_kept_with_its_gallery(tmp_path):
+    X, y = matmix.datasets.load_digits28(return_X_y=True)
+    fisher = matmix.PatchFisher(n_components=3, rank=2, max_iter=5, random_state=0)
+    model = matmix.PatchRecognizer(fisher).fit(X[:100], y[:100])
+    model.save(tmp_path / "known.mm")
+    for again in (matmix.PatchRecognizer.load(tmp_path / "known.mm"), pickle.loads(pickle.dumps(model))):
+        assert np.array_equal(again.classes_, model.classes_)
+        assert again.classes_.dtype == model.classes_.dtype
+        assert np.array_equal(again.scores(X[100:140]), model.scores(X[100:140]))
+        assert np.array_equal(again.predict(X[100:140]), model.predict(X[100:140]))
+    # No pixel is in the file: it is smaller than what was predicted from.
+    assert matmix.PatchFisher.load(tmp_path / "known.mm").transform(X[:2]).shape[0] == 2
+    with pytest.raises(ValueError, match="gallery"):
+        fisher.fit(X[:50]).save(tmp_path / "alone.mm")
+        matmix.PatchRecognizer.load(tmp_path / "alone.mm")

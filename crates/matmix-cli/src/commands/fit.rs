@@ -147,6 +147,7 @@ impl Fit {
             input: Some(input),
             options: self.describe(&options),
             history: Some(history),
+            gallery: None,
         };
         target.write(|out| out.write_all(&file.to_bytes()))?;
         interrupt::kept();

@@ -121,6 +121,7 @@ impl Select {
                 input: Some(Input::of(samples.shape(), samples)?.with_images(&self.options.opened())),
                 options: serde_json::to_value(described).unwrap_or_default(),
                 history: Some(matmix::History { seconds: 0.0, ..fit.history.clone() }),
+                gallery: None,
             };
             target.write(|out| out.write_all(&file.to_bytes()))?;
             target.say_wrote(quiet, "", "");

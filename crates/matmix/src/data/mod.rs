@@ -19,6 +19,7 @@ mod flat;
 mod folder;
 #[cfg(feature = "formats")]
 mod foreign;
+mod gallery;
 #[cfg(feature = "formats")]
 mod idx;
 #[cfg(feature = "images")]
@@ -70,6 +71,7 @@ mod windows;
 pub use digits::digits;
 #[cfg(feature = "formats")]
 pub use folder::open_picture;
+pub use gallery::Gallery;
 pub use input::Input;
 #[cfg(feature = "formats")]
 pub use known::KnownLabels;

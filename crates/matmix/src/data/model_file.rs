@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::Input;
 use super::tensors::{Tensors, read_mixture, write_mixture};
+use super::{Gallery, Input};
 use crate::error::Result;
 use crate::linalg::Matrix;
 use crate::model::{History, LowRank, Model};
@@ -40,12 +40,14 @@ pub struct ModelFile {
     pub options: Value,
     /// The history of the fit, if known.
     pub history: Option<History>,
+    /// The images that a recogniser over patches knows, if it is the file of one.
+    pub gallery: Option<Gallery>,
 }
 
 impl ModelFile {
     /// A model about which nothing else is known.
     pub fn new(model: Model) -> Self {
-        Self { model, name: None, input: None, options: Value::Null, history: None }
+        Self { model, name: None, input: None, options: Value::Null, history: None, gallery: None }
     }
 
     /// Writes the file under a temporary name and renames it.
@@ -82,6 +84,9 @@ impl ModelFile {
         }
         if let Some(history) = &self.history {
             tensors.set_metadata("matmix.history", serde_json::to_string(history).unwrap_or_default());
+        }
+        if let Some(gallery) = &self.gallery {
+            gallery.write(&mut tensors);
         }
         tensors
     }
@@ -134,6 +139,7 @@ impl ModelFile {
             input,
             options: json("matmix.options").unwrap_or(Value::Null),
             history: tensors.metadata("matmix.history").and_then(|text| serde_json::from_str(text).ok()),
+            gallery: Gallery::read(tensors)?,
         })
     }
 }

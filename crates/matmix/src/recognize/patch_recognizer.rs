@@ -7,8 +7,9 @@ use super::{
     Distance, Features, Neighbour, Recognition, check_classes, check_count, plain_distance, recognition,
 };
 use crate::cpu::Cpu;
-use crate::data::Samples;
+use crate::data::{Gallery, ModelFile, Samples};
 use crate::error::{Error, Result};
+use crate::linalg::Matrix;
 
 /// A set of known images with their classes, compared by their patches.
 ///
@@ -47,9 +48,56 @@ impl PatchRecognizer {
         check_classes(classes)?;
         let features = fisher.features(gallery)?;
         let scores = RidgeScores::learn(&features, classes, ridge)?;
-        let gallery = unit(scores.project(&features)?, scores.n_classes());
+        let known = scores.project(&features)?;
+        Ok(Self::knowing(fisher, scores, known, classes.to_vec()))
+    }
+
+    /// From what was predicted for the images of the gallery.
+    fn knowing(fisher: PatchFisher, scores: RidgeScores, known: Vec<f64>, classes: Vec<usize>) -> Self {
+        let gallery = unit(known, scores.n_classes());
         let index = Index::new(&gallery, Distance::Fisher);
-        Ok(Self { fisher, scores, gallery, index, classes: classes.to_vec() })
+        Self { fisher, scores, gallery, index, classes }
+    }
+
+    /// The file of the recogniser: the mixture over patches and the gallery, for images like these, whose classes have these names.
+    ///
+    /// # Errors
+    /// Another number of names than of classes, and images that cannot be read.
+    pub fn to_file(&self, images: &Samples<'_>, names: &[String]) -> Result<ModelFile> {
+        let (mean, directions) = self.scores.parts();
+        if names.len() != directions.cols() {
+            let (expected, found) = (directions.cols(), names.len());
+            return Err(Error::Count { what: "names", expected, found });
+        }
+        let gallery = Gallery {
+            grid: self.fisher.grid(),
+            names: names.to_vec(),
+            classes: self.classes.clone(),
+            mean: mean.to_vec(),
+            directions: directions.clone(),
+            scores: Matrix::from_vec(self.gallery.n, names.len(), self.gallery.cores.clone()),
+        };
+        Ok(ModelFile { gallery: Some(gallery), ..self.fisher.to_file(images)? })
+    }
+
+    /// From its file.
+    ///
+    /// # Errors
+    /// If it is the file of another model, or the gallery is not one of its patches.
+    pub fn from_file(file: &ModelFile) -> Result<Self> {
+        let wrong = |problem: &str| Error::Model { problem: problem.into() };
+        let Some(gallery) = &file.gallery else {
+            return Err(wrong("a recogniser with its gallery is needed here"));
+        };
+        let fisher = PatchFisher::from_file(file, gallery.grid)?;
+        if let Some(input) = &file.input
+            && fisher.width(&input.shape)? != gallery.mean.len()
+        {
+            return Err(wrong("its gallery has features of another length than its patches"));
+        }
+        let scores = RidgeScores::from_parts(gallery.mean.clone(), gallery.directions.clone());
+        let known = gallery.scores.as_slice().to_vec();
+        Ok(Self::knowing(fisher, scores, known, gallery.classes.clone()))
     }
 
     /// What turns images into vectors.

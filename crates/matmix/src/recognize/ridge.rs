@@ -109,6 +109,16 @@ impl RidgeScores {
         Ok(tiles.iter().flat_map(|tile| tile.as_slice()).copied().collect())
     }
 
+    /// From what [`parts`](Self::parts) gave.
+    pub(super) fn from_parts(mean: Vec<f64>, directions: Matrix) -> Self {
+        Self { mean, directions }
+    }
+
+    /// The mean of the features, and the directions: features × classes.
+    pub(super) fn parts(&self) -> (&[f64], &Matrix) {
+        (&self.mean, &self.directions)
+    }
+
     /// How many classes there are.
     pub fn n_classes(&self) -> usize {
         self.directions.cols()

@@ -36,6 +36,7 @@ fn fitted(shape: &[usize], rank: &[usize], components: usize) -> ModelFile {
         input: Some(Input::of(shape, &samples).unwrap()),
         options: serde_json::json!({ "rank": rank, "tol": 1e-6, "of": "\"ü\" \\ \n" }),
         history: Some(history),
+        gallery: None,
     }
 }
 

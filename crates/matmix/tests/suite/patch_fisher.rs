@@ -1,7 +1,7 @@
 //! Fisher vectors over patches: against their formulas written out, the same on any number of threads, and to recognise with.
 
 use crate::planted::normals;
-use matmix::data::Patches;
+use matmix::data::{Gallery, Patches};
 use matmix::{Error, FitOptions, ModelFile, PatchFisher, PatchFisherOptions, PatchRecognizer, Samples, fit};
 
 /// Pictures with gratings of two directions, and some of everything else.
@@ -182,6 +182,38 @@ fn gratings_are_told_apart_and_the_model_file_is_enough() {
     assert_eq!((found.accuracy, found.confusion), (1.0, vec![vec![6, 0], vec![0, 6]]));
     let nearest = recognizer.neighbours(&probes, 3).unwrap();
     assert!(nearest.iter().all(|n| n.len() == 3 && n.is_sorted_by(|a, b| a.distance <= b.distance)));
+}
+
+#[test]
+fn the_file_of_a_recogniser_holds_its_gallery() {
+    let images = pictures(&[14, 12], 12);
+    let classes: Vec<usize> = (0..12).map(|n| n % 3).collect();
+    let fisher = PatchFisher::fit(&images, &small(2, 2)).unwrap();
+    let recognizer = PatchRecognizer::new(fisher, &images, &classes, 0.1).unwrap();
+    let names = ["a", "b", "c"].map(String::from);
+    let file = recognizer.to_file(&images, &names).unwrap();
+    assert!(recognizer.to_file(&images, &names[..2]).is_err());
+    let read = ModelFile::from_bytes("file", &file.to_bytes()).unwrap();
+    assert_eq!(read, file);
+    let again = PatchRecognizer::from_file(&read).unwrap();
+    let others = pictures(&[14, 12], 5);
+    assert_eq!(again.scores(&others).unwrap(), recognizer.scores(&others).unwrap());
+    assert_eq!(again.neighbours(&others, 4).unwrap(), recognizer.neighbours(&others, 4).unwrap());
+    // A mixture over patches alone is no recogniser, and a gallery must fit.
+    let alone = ModelFile { gallery: None, ..file.clone() };
+    assert!(PatchRecognizer::from_file(&alone).unwrap_err().to_string().contains("gallery"));
+    let gallery = file.gallery.clone().unwrap();
+    let other = Gallery { grid: gallery.grid + 1, ..gallery.clone() };
+    let other = ModelFile { gallery: Some(other), ..file.clone() };
+    assert!(PatchRecognizer::from_file(&other).unwrap_err().to_string().contains("another length"));
+    for bad in [
+        Gallery { classes: vec![7; 12], ..gallery.clone() },
+        Gallery { names: vec!["a".into()], ..gallery.clone() },
+        Gallery { mean: vec![f64::NAN; gallery.mean.len()], ..gallery.clone() },
+    ] {
+        let bytes = ModelFile { gallery: Some(bad), ..file.clone() }.to_bytes();
+        assert!(ModelFile::from_bytes("file", &bytes).is_err());
+    }
 }
 
 #[test]
