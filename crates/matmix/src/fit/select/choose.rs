@@ -56,6 +56,17 @@ impl Judged {
         let squares: Vec<f64> = apart.iter().map(|d| (d - behind).powi(2)).collect();
         (behind, (mean(&squares, &self.weights) / worth(&self.weights)).sqrt())
     }
+
+    /// The candidate, with the standard error of its difference from another one.
+    pub(super) fn beside(&self, other: &Judged, criterion: Criterion) -> Candidate {
+        let error = |error: f64| match criterion {
+            // Of e, where the losses are e².
+            Criterion::Error => error / (2.0 * other.candidate.error),
+            _ => error,
+        };
+        let standard_error = self.candidate.held_out.map(|_| error(self.behind(other).1));
+        Candidate { standard_error, ..self.candidate.clone() }
+    }
 }
 
 fn mean(values: &[f64], weights: &[f64]) -> f64 {
@@ -93,16 +104,7 @@ pub(super) fn choose(judged: &[Judged], options: &SelectOptions) -> usize {
 /// All candidates, with how sure it is that each is worse than the best.
 pub(super) fn table(judged: &[Judged], criterion: Criterion) -> Vec<Candidate> {
     let best = &judged[best(judged, criterion)];
-    let row = |one: &Judged| {
-        let error = |error: f64| match criterion {
-            // Of e, where the losses are e².
-            Criterion::Error => error / (2.0 * best.candidate.error),
-            _ => error,
-        };
-        let standard_error = one.candidate.held_out.map(|_| error(one.behind(best).1));
-        Candidate { standard_error, ..one.candidate.clone() }
-    };
-    judged.iter().map(row).collect()
+    judged.iter().map(|one| one.beside(best, criterion)).collect()
 }
 
 /// What the table says.
@@ -143,7 +145,12 @@ pub(super) fn advice(
             words.push(format!("{rank} {gain} over {}", sides(first)));
         }
     }
-    if let Some((gain, beyond)) = beyond.and_then(|b| gained(b, best, criterion).map(|gain| (gain, b))) {
+    let sure = |beyond: &&Candidate| {
+        best.cost(criterion) - beyond.cost(criterion) > beyond.standard_error.unwrap_or(0.0)
+    };
+    if let Some((gain, beyond)) =
+        beyond.filter(sure).and_then(|b| gained(b, best, criterion).map(|gain| (gain, b)))
+    {
         words.push(format!("more rank still helps: {} {gain} over {rank}", sides(&beyond.rank)));
     }
     format!("{}.", words.join("; "))

@@ -333,7 +333,8 @@ impl Selecting<'_, '_> {
         if self.options.chooses_rank() || more == *rank {
             return Ok(None);
         }
-        self.reranked(best, &more).map(|judged| Some(judged.candidate))
+        let judged = self.reranked(best, &more)?;
+        Ok(Some(judged.beside(&self.judged[best], self.options.criterion())))
     }
 
     fn finish(mut self, best: usize, first: &[usize]) -> Result<(Choice, Mixture)> {
