@@ -1,6 +1,6 @@
 """Recognition and denoising by patches beside what else is there: `python -m benchmarks.patches recognition|denoising`.
 
-Needs scikit-image and PyWavelets beside what the other benchmarks need, and prints the tables of docs/patches.md.
+Prints the tables of docs/patches.md.
 Accuracies and decibels do not depend on the machine; the seconds do.
 """
 

@@ -25,7 +25,7 @@ def low_rank_case(n: int, probes: int, rank: int, threads: int) -> Case:
         X, y = digits(n + probes)
         gallery, known, new, truth = X[:n], y[:n], X[n:], y[n:]
         model = matmix.GLRAM(rank, n_threads=threads).fit(gallery)
-        nearest = matmix.NearestCore(model, prefit=True).fit(gallery, known)
+        nearest = matmix.NearestCore(model, distance="paper", prefit=True).fit(gallery, known)
         # Given its features for nothing, while ours has to compute those of the probes.
         cores, new_cores = (model.transform(part).reshape(len(part), -1) for part in (gallery, new))
         brute = KNeighborsClassifier(1, algorithm="brute").fit(cores, known)
@@ -50,7 +50,7 @@ def mixture_case(n: int, probes: int, k: int, rank: int, threads: int) -> Case:
         X, y = digits(n + probes)
         gallery, known, new, truth = X[:n], y[:n], X[n:], y[n:]
         model = matmix.Mixture(k, rank, random_state=0, max_iter=20, tol=0, n_threads=threads).fit(gallery[:2000])
-        nearest = matmix.NearestCore(model, prefit=True).fit(gallery, known)
+        nearest = matmix.NearestCore(model, distance="paper", prefit=True).fit(gallery, known)
         cores, new_cores = (
             model.transform(part).reshape(len(part), k, -1).transpose(1, 0, 2).copy() for part in (gallery, new)
         )

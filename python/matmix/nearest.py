@@ -1,4 +1,4 @@
-"""The paper's recogniser: `matmix.NearestCore`."""
+"""The nearest known sample by its cores: `matmix.NearestCore`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ class NearestCore(ClassifierMixin, BaseEstimator):
     ----------
     estimator : Mixture or LowRank, optional
         The model whose cores are compared; ``Mixture()`` by default. It is cloned and fitted to the samples.
-    distance : {"paper", "weighted", "fisher"}, default="paper"
+    distance : {"auto", "paper", "weighted", "fisher"}, default="auto"
+        - ``"auto"``: ``"fisher"`` where there are two or more samples of every class, at least two classes and at most
+          4,096 samples; ``"paper"`` otherwise;
         - ``"paper"``: the sum over the components of ``‖B_a − B_b‖_F``;
         - ``"weighted"``: the paper's footnote, each term weighted by both responsibilities;
         - ``"fisher"``: beyond the paper, a shrunken linear discriminant on the cores, then the cosine.
@@ -41,6 +43,8 @@ class NearestCore(ClassifierMixin, BaseEstimator):
     classes_ : ndarray of shape (n_classes,)
     estimator_ : Mixture or LowRank
         The fitted model.
+    distance_ : str
+        What samples are compared by: what ``"auto"`` came to.
     n_features_in_ : int
 
     Examples
@@ -61,7 +65,7 @@ class NearestCore(ClassifierMixin, BaseEstimator):
         "prefit": ["boolean"],
     }
 
-    def __init__(self, estimator: Any = None, *, distance: str = "paper", prefit: bool = False) -> None:
+    def __init__(self, estimator: Any = None, *, distance: str = "auto", prefit: bool = False) -> None:
         self.estimator = estimator
         self.distance = distance
         self.prefit = prefit
@@ -98,6 +102,12 @@ class NearestCore(ClassifierMixin, BaseEstimator):
         self._index = np.ascontiguousarray(index, np.int64)
         self._learn()
         return self
+
+    @property
+    def distance_(self) -> str:
+        """What samples are compared by."""
+        check_is_fitted(self)
+        return self.model_.distance
 
     def _learn(self) -> None:
         model = self.estimator_

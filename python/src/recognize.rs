@@ -47,6 +47,12 @@ impl Recognizer {
         Ok(Self { recognizer })
     }
 
+    /// What samples are compared by: what "auto" came to.
+    #[getter]
+    fn distance(&self) -> &'static str {
+        self.recognizer.distance().name()
+    }
+
     /// Distances and places in the gallery of the nearest samples, shape (N, count) each, nearest first.
     #[pyo3(signature = (x, shape, preset, scale, count))]
     fn neighbours<'py>(

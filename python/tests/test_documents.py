@@ -1,5 +1,6 @@
 """What the documents name is there: files, folders, what is in a file, tests, pages that are linked to."""
 
+import json
 import re
 from pathlib import Path
 
@@ -81,3 +82,32 @@ def test_what_is_not_there_is_found(tmp_path, monkeypatch):
         "page.md:3: there is no page nowhere.md",
         "page.md:3: there is no function no_such_test_is_there",
     ]
+
+
+def test_figures_of_the_guide_are_those_that_were_measured(monkeypatch):
+    """The tables of docs/choosing.md come from the figures that are kept, and what is quoted stands there."""
+    monkeypatch.syspath_prepend(ROOT)
+    from benchmarks.guide import page
+
+    guide = (ROOT / "docs" / "choosing.md").read_text(encoding="utf-8")
+    kept = json.loads((ROOT / "docs" / "benchmarks" / "choosing.json").read_text(encoding="utf-8"))
+    made = page.tables(kept)
+    found = dict(page.TABLE.findall(guide))
+    assert found == made and len(made) == len(kept) + 1
+    assert not page.unfounded(guide, guide)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    quoted = re.search(r"<!-- figures of docs/choosing.md -->(.*?)<!-- end -->", readme, re.DOTALL)
+    assert quoted and page.QUOTED.search(quoted[1]) and not page.unfounded(quoted[1], guide)
+
+
+def test_a_figure_that_is_not_measured_is_found(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT)
+    from benchmarks.guide import page
+
+    guide = "<!-- table: density -->\n| a | **1,234 ± 5 (4×4)** | 17.5 ± 0.3 |\n<!-- end -->\n"
+    assert not page.unfounded("1,234 and 17.5 for 60 images of 28×28, as `x = 99.9` says", guide)
+    assert page.unfounded("12.5 of 345, or 46 %", guide) == [f"{x} stands in no table" for x in ("12.5", "345", "46")]
+    figures = {"clustering": {"set": {"k-means": {"10 starts": {"adjusted Rand": [0.5, 0.52]}}}}}
+    for value, right in (("0.51 ± 0.01", True), ("0.52 ± 0.01", True), ("0.55 ± 0.01", False)):
+        row = f"| adjusted Rand index | set |\n| --- | --- |\n| k-means | {value} (10 starts) |\n"
+        assert (not page.differences(f"<!-- table: clustering -->\n{row}<!-- end -->", figures)) == right

@@ -322,7 +322,7 @@ def test_set_output(digits):
 def test_nearest_core(digits):
     X, y = digits
     names = np.array(["zero", "one", "", "", "", "", "", "seven"])[y]
-    model = matmix.NearestCore(matmix.Mixture(2, rank=5, random_state=0)).fit(X[::2], names[::2])
+    model = matmix.NearestCore(matmix.Mixture(2, rank=5, random_state=0), distance="paper").fit(X[::2], names[::2])
     assert model.score(X[1::2], names[1::2]) > 0.9
     distances, indices = model.kneighbors(X[1::2], 3)
     assert (np.diff(distances) >= 0).all()
@@ -332,6 +332,18 @@ def test_nearest_core(digits):
     assert distances[0, 0] == pytest.approx(by_hand.min(), rel=1e-9)
     for distance in ("weighted", "fisher"):
         matmix.NearestCore(matmix.LowRank(4), distance=distance).fit(X, y).predict(X[:3])
+
+
+def test_nearest_core_learns_a_discriminant_where_classes_have_several_samples(digits):
+    X, y = digits
+    low = matmix.LowRank(4).fit(X)
+    chosen, asked = (matmix.NearestCore(low, prefit=True, **how).fit(X, y) for how in ({}, {"distance": "fisher"}))
+    assert (chosen.distance_, asked.distance_) == ("fisher", "fisher")
+    np.testing.assert_array_equal(chosen.kneighbors(X[:9])[0], asked.kneighbors(X[:9])[0])
+    alone = matmix.NearestCore(low, prefit=True).fit(X[:20], np.arange(20))
+    assert alone.distance_ == "paper"
+    one = matmix.NearestCore(low, prefit=True).fit(X[:20], np.zeros(20, int))
+    assert one.distance_ == "paper"
 
 
 def test_not_converging_is_a_warning(digits):

@@ -112,6 +112,11 @@ pub(crate) struct Fitting {
 }
 
 impl Fitting {
+    /// Whether K, or what it is chosen from, was given.
+    pub(crate) fn says_components(&self) -> bool {
+        self.components.is_some()
+    }
+
     /// What is to be chosen, if anything is; K is chosen from `components` where it is not given.
     pub(crate) fn selection(&self, components: Option<Components>) -> Option<SelectOptions> {
         let one = Components { least: 1, most: 1 };

@@ -68,11 +68,11 @@ impl Assign {
 }
 
 /// The most probable component: the first of equals, as the library decides it.
-fn best(gamma: &[f64]) -> usize {
+pub(crate) fn best(gamma: &[f64]) -> usize {
     (0..gamma.len()).fold(0, |best, j| if gamma[j] > gamma[best] { j } else { best })
 }
 
-fn csv(seen: &Seen, gamma: &[f64], k: usize) -> String {
+pub(crate) fn csv(seen: &Seen, gamma: &[f64], k: usize) -> String {
     let labels = seen.data.labels.as_ref();
     let mut text = String::from("sample");
     if seen.parts > 1 {
@@ -106,7 +106,7 @@ fn csv(seen: &Seen, gamma: &[f64], k: usize) -> String {
     text
 }
 
-fn object(seen: &Seen, gamma: &[f64], k: usize) -> Value {
+pub(crate) fn object(seen: &Seen, gamma: &[f64], k: usize) -> Value {
     let one = |(n, row): (usize, &[f64])| {
         let sample = n / seen.parts;
         let mut one = json!({ "sample": sample, "component": best(row), "responsibilities": row });

@@ -11,7 +11,7 @@ use matmix::{
 };
 use serde_json::{Value, json};
 
-use super::{classify, cluster, select};
+use super::{classify, dask, select};
 use crate::data_args::DataOptions;
 use crate::device_args::DeviceArgs;
 use crate::error::hinted;
@@ -190,7 +190,7 @@ impl Fit {
         }
         // Whatever signal comes is for the fit, which keeps its model.
         interrupt::keep();
-        let answer = cluster::ask(&json!({
+        let answer = dask::ask(&json!({
             "address": address,
             "data": self.data,
             "output": self.output,

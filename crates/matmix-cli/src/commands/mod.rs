@@ -4,6 +4,7 @@ pub(crate) mod assign;
 pub(crate) mod classify;
 pub(crate) mod cluster;
 pub(crate) mod compare;
+pub(crate) mod dask;
 pub(crate) mod demo;
 pub(crate) mod denoise;
 pub(crate) mod fit;

@@ -34,7 +34,7 @@ const DRAWN: usize = 24;
 Examples:
   matmix recognize --method patches --gallery known/ --probe new/ --mistakes wrong.png
   matmix recognize faces.mm --gallery known/ --probe new/ -o found.csv
-  matmix recognize faces.mm --gallery a.npy --gallery-labels a.txt --probe b.npy --distance fisher")]
+  matmix recognize faces.mm --gallery a.npy --gallery-labels a.txt --probe b.npy --distance paper")]
 pub(crate) struct Recognize {
     /// The model file; a model of patches for --method patches, which can do without.
     #[arg(value_name = "MODEL", required_unless_present = "method")]
@@ -49,8 +49,8 @@ pub(crate) struct Recognize {
     #[arg(long, value_enum)]
     method: Option<Method>,
     /// paper: the sum over all components; weighted: by the responsibilities; fisher: a discriminant learned on the
-    /// gallery.
-    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(["paper", "weighted", "fisher"]), default_value = "paper")]
+    /// gallery; auto: fisher where the gallery has two or more samples of every label (and at most 4096), paper otherwise.
+    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(["auto", "paper", "weighted", "fisher"]), default_value = "auto")]
     distance: String,
     /// The labels of the gallery: text lines, .npy or IDX.
     #[arg(long, value_name = "FILE")]
@@ -163,11 +163,14 @@ impl Recognize {
         })?;
         let spinner =
             working(quiet, format!("comparing {}", plural(probe.samples.len(), "probe")), &probe.samples);
-        let nearest = match (self.method, &file, &self.model) {
+        let (by, nearest) = match (self.method, &file, &self.model) {
             (Some(Method::Patches), file, _) => {
-                self.by_patches(file.as_ref(), &gallery, &known, &probe, kept)?
+                (None, self.by_patches(file.as_ref(), &gallery, &known, &probe, kept)?)
             }
-            (_, Some(file), Some(path)) => self.by_cores(file, path, &gallery, &known, &probe)?,
+            (_, Some(file), Some(path)) => {
+                let (distance, nearest) = self.by_cores(file, path, &gallery, &known, &probe)?;
+                (Some(distance), nearest)
+            }
             _ => {
                 let message = "--method cores needs a model file";
                 return Err(hinted(message, "`matmix fit DATA -k 10 -r 4x4 -o MODEL` makes one"));
@@ -211,13 +214,13 @@ impl Recognize {
             let mut told = json!({
                 "accuracy": accuracy, "recognised": hits, "probes": n, "gallery": gallery.samples.len(),
             });
-            match self.method {
-                Some(Method::Patches) => told["method"] = "patches".into(),
-                _ => told["distance"] = self.distance.clone().into(),
+            match by {
+                None => told["method"] = "patches".into(),
+                Some(distance) => told["distance"] = distance.name().into(),
             }
             return output::json(&told);
         }
-        let text = verdict.text();
+        let text = format!("by {}: {}", by.map_or("patches", Distance::name), verdict.text());
         if self.output.is_some() && target.is_stdout() {
             output::say(quiet, text.trim_end());
             return Ok(());
@@ -232,11 +235,11 @@ impl Recognize {
         gallery: &DataSet,
         known: &Labels,
         probe: &DataSet,
-    ) -> anyhow::Result<Vec<Neighbour>> {
+    ) -> anyhow::Result<(Distance, Vec<Neighbour>)> {
         let (g, p) = (view(file, path, gallery)?, view(file, path, probe)?);
-        let distance: Distance = self.distance.parse()?;
-        let found = Recognizer::new(&file.model, &g, &known.index, distance)?.neighbours(&p, 1)?;
-        Ok(found.into_iter().map(|nearest| nearest[0]).collect())
+        let recognizer = Recognizer::new(&file.model, &g, &known.index, self.distance.parse()?)?;
+        let found = recognizer.neighbours(&p, 1)?;
+        Ok((recognizer.distance(), found.into_iter().map(|nearest| nearest[0]).collect()))
     }
 
     fn by_patches(

@@ -16,6 +16,7 @@ fn help() {
         "denoise",
         "assign",
         "classify",
+        "cluster",
         "score",
         "outliers",
         "sample",
@@ -241,6 +242,14 @@ fn recognition() {
     snapshot!("recognize", path, &args("paper"));
     snapshot!("recognize_fisher", path, &args("fisher"));
     ok(path, &args("weighted"));
+    // Two or more known samples of every digit: without being asked the discriminant, and it says so.
+    let plainly = [&["recognize", "m.mm"], &sets[..]].concat();
+    assert_eq!(ok(path, &plainly).stdout, ok(path, &args("fisher")).stdout);
+    let one_of_each = [&["recognize", "m.mm", "--json", "--gallery-take", "199:201"], &sets[4..]].concat();
+    let told: serde_json::Value =
+        serde_json::from_slice(&ok(path, &[&one_of_each[..], &["--gallery", "demo:mnist"]].concat()).stdout)
+            .unwrap();
+    assert_eq!(told["distance"], "paper");
 }
 
 #[test]
@@ -255,17 +264,93 @@ fn models_side_by_side() {
     snapshot!("compare_two", folder.path(), &[&["compare"], SMALL, &two].concat());
 }
 
+/// What the demo says in words is what its table says in numbers.
 #[test]
-fn the_demo_shows_what_the_paper_claims() {
+fn the_demo_says_what_it_shows() {
     let folder = tempfile::tempdir().unwrap();
     let output = snapshot!("demo", folder.path(), &["demo"]);
     let text = String::from_utf8(output.stdout).unwrap();
-    let error = |model: &str| -> f64 {
-        let line = text.lines().find(|l| l.starts_with(model)).unwrap();
-        line.split_whitespace().rev().nth(2).unwrap().parse().unwrap()
+    // parameters, ln p of seen and unseen digits, error.
+    let figures = |digits: &str, model: &str, core: &str| -> Vec<f64> {
+        let row = |l: &&str| l.trim_start().starts_with(digits) && l.contains(model) && l.contains(core);
+        let line = text.lines().find(row).unwrap_or_else(|| panic!("{digits} {model} {core}: {text}"));
+        let cells = line.replace(',', "");
+        let all: Vec<f64> =
+            cells.split_whitespace().rev().take(4).map(|x| x.parse().unwrap_or(f64::NAN)).collect();
+        all.into_iter().rev().collect()
     };
-    assert!(error("mixB2DPPCA") < error("GLRAM"), "{text}");
-    assert!(folder.path().join("demo/montage.png").exists());
+    let ppca = figures("800", "mixture of PPCA", "16");
+    let bilateral = ["4×4", "8×8", "14×14"].map(|core| figures("800", "mixB2DPPCA", core));
+    assert!(bilateral.is_sorted_by(|a, b| a[2] < b[2]), "{text}");
+    assert!(ppca[2] < bilateral[1][2] && ppca[0] > 9.0 * bilateral[2][0], "{text}");
+    assert!(bilateral[2][1] - bilateral[2][2] < 0.1 * bilateral[2][1], "{text}");
+    assert!(ppca[1] - ppca[2] > 0.3 * ppca[1], "{text}");
+    assert!(ppca[3] < bilateral[0][3], "{text}");
+    let few = figures("60", "mixB2DPPCA", "8×8");
+    assert!(few[3] < figures("60", "GLRAM", "8×8")[3] && few[3] < figures("60", "PCA", "59")[3], "{text}");
+    let noise: Vec<&str> =
+        text.lines().find(|line| line.starts_with("Noise")).unwrap().split_whitespace().collect();
+    let shares = noise.windows(2).filter(|pair| pair[1].starts_with('%'));
+    let left: Vec<f64> = shares.map(|pair| pair[0].parse().unwrap()).collect();
+    assert!(left[0] < left[1] && left[1] < 100.0, "{text}");
+    for name in ["montage.png", "denoised.png", "report.html"] {
+        assert!(folder.path().join("demo").join(name).exists(), "{name}");
+    }
+}
+
+#[test]
+fn clusters_are_listed_drawn_and_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let digits = ["demo:mnist", "--scale", "1/255", "--take", "0:300"];
+    let cluster = |more: &[&'static str]| [&["cluster"], &digits[..], more].concat();
+    let k = ["-k", "3", "-r", "3", "--max-iter", "10"];
+    snapshot!("cluster", path, &cluster(&[&k[..], &["-o", "groups"]].concat()));
+    // The table is that of `assign` by the model that was kept, and so is what the model is asked later.
+    let table = std::fs::read(path.join("groups/clusters.csv")).unwrap();
+    assert_eq!(ok(path, &[&["assign", "groups/model.mm"], &digits[..]].concat()).stdout, table);
+    ok(path, &cluster(&["-m", "groups/model.mm", "-o", "again", "--sheet", "9"]));
+    assert_eq!(std::fs::read(path.join("again/clusters.csv")).unwrap(), table);
+    assert!(!path.join("again/model.mm").exists());
+    // Up to 64 tiles of 28×28, twice as large; nine at most.
+    let size = |name: &str| {
+        let png = std::fs::read(path.join(name)).unwrap();
+        [16, 20].map(|at| u32::from_be_bytes(png[at..at + 4].try_into().unwrap()))
+    };
+    assert_eq!(
+        (size("groups/cluster-0.png"), size("again/cluster-2.png")),
+        ([8 * 56 + 14; 2], [3 * 56 + 4; 2])
+    );
+    let told = ok(path, &cluster(&["-m", "groups/model.mm", "--json", "-q"])).stdout;
+    let told: serde_json::Value = serde_json::from_slice(&told).unwrap();
+    let clusters = told["clusters"].as_array().unwrap();
+    assert_eq!(clusters.iter().map(|c| c["n_samples"].as_u64().unwrap()).sum::<u64>(), 300);
+    for (j, cluster) in clusters.iter().enumerate() {
+        let of = |label: &str| {
+            let samples = told["samples"].as_array().unwrap().iter();
+            samples.filter(|s| s["component"] == j && (label.is_empty() || s["label"] == label)).count()
+                as u64
+        };
+        assert_eq!(cluster["n_samples"], of(""));
+        assert_eq!(cluster["n_with_label"], of(cluster["label"].as_str().unwrap()));
+        assert!(["0", "1", "2"].iter().all(|label| cluster["n_with_label"].as_u64().unwrap() >= of(label)));
+    }
+    snapshot!("cluster_how_many", path, &cluster(&[]));
+    snapshot!("cluster_both", path, &cluster(&["-k", "3", "-m", "groups/model.mm"]));
+    snapshot!("cluster_no_mixture", path, &cluster(&["-k", "3", "--kind", "glram"]));
+}
+
+/// Files keep their names in the table.
+#[test]
+fn clusters_of_a_folder_have_the_names_of_its_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    fit(path, "m.mm", &[]);
+    ok(path, &["reconstruct", "m.mm", "demo:mnist", "--limit", "6", "-o", "pictures"]);
+    ok(path, &["cluster", "pictures", "-k", "2", "-r", "2", "--max-iter", "3", "-o", "groups"]);
+    let table = std::fs::read_to_string(path.join("groups/clusters.csv")).unwrap();
+    let names: Vec<&str> = table.lines().skip(1).map(|line| line.split(',').nth(1).unwrap()).collect();
+    assert_eq!(names, ["000.png", "001.png", "002.png", "003.png", "004.png", "005.png"]);
 }
 
 #[test]

@@ -25,6 +25,9 @@ use search::Index;
 /// The most classes a gallery can have.
 const MAX_CLASSES: usize = 1 << 14;
 
+/// The largest gallery whose discriminant is learned without being asked for.
+const LEARNED: usize = 1 << 12;
+
 choices! {
     /// How two samples are compared.
     ///
@@ -40,8 +43,11 @@ choices! {
     /// # Ok::<(), matmix::Error>(())
     /// ```
     pub enum Distance {
-        /// The paper's Σ_k ‖B_a^(k) − B_b^(k)‖_F over all components; for a `LowRank`, ‖B_a − B_b‖_F.
+        /// `Fisher` where it can be learned: at least two classes, two or more samples of each, and a gallery of at most 4,096
+        /// samples, whose discriminant takes time with their cube. `Paper` otherwise, and where all cores are the same.
         #[default]
+        Auto = "auto",
+        /// The paper's Σ_k ‖B_a^(k) − B_b^(k)‖_F over all components; for a `LowRank`, ‖B_a − B_b‖_F.
         Paper = "paper",
         /// The paper's footnote: each term weighted by γ_ak γ_bk.
         Weighted = "weighted",
@@ -164,15 +170,29 @@ impl Recognizer {
         }
         check_classes(classes)?;
         let mut features = Features::of(model, gallery)?;
-        let mut fisher = None;
-        if distance == Distance::Fisher {
-            let learned = Fisher::learn(&features.cores, features.n, classes)?;
-            features = learned.features(&features);
-            fisher = Some(learned);
+        let learn = || Fisher::learn(&features.cores, features.n, classes);
+        let fisher = match distance {
+            Distance::Fisher => Some(learn()?),
+            // Whatever keeps it from being learned is no mistake of somebody who has not asked for it.
+            Distance::Auto if several_of_each(classes) && classes.len() <= LEARNED => learn().ok(),
+            _ => None,
+        };
+        let distance = match (distance, &fisher) {
+            (_, Some(_)) => Distance::Fisher,
+            (Distance::Auto, None) => Distance::Paper,
+            _ => distance,
+        };
+        if let Some(fisher) = &fisher {
+            features = fisher.features(&features);
         }
         let index = Index::new(&features, distance);
         let classes = classes.to_vec();
         Ok(Self { model: model.clone(), distance, gallery: features, index, classes, fisher })
+    }
+
+    /// What samples are compared by: never `Auto`, but what that came to.
+    pub fn distance(&self) -> Distance {
+        self.distance
     }
 
     /// The `count` nearest samples of the gallery for every probe, nearest first.
@@ -256,6 +276,13 @@ fn plain_distance(probes: &Features, n: usize, gallery: &Features, m: usize, dis
     } else {
         sum
     }
+}
+
+/// Whether there are two or more samples of every class that there is.
+fn several_of_each(classes: &[usize]) -> bool {
+    let mut sorted = classes.to_vec();
+    sorted.sort_unstable();
+    sorted.chunk_by(|a, b| a == b).all(|class| class.len() > 1)
 }
 
 /// Classes number rows and columns of the confusion matrix: a wild one would be an allocation no data explains.

@@ -224,10 +224,39 @@ fn what_cannot_be_recognised_is_an_error() {
     assert!(matches!(recognizer.predict(&nan), Err(Error::NotFinite { sample: 0, .. })));
 }
 
+/// The rule, gallery by gallery; what it comes to finds the same neighbours as if it had been asked for.
+#[test]
+fn a_discriminant_is_learned_where_every_class_has_two_samples() {
+    let model = Model::Mixture(random_mixture(21, &[4, 3], &[2, 2], 2));
+    let Model::Mixture(mixture) = &model else { unreachable!() };
+    let (gallery, probes) = (drawn(mixture, 8, 22), drawn(mixture, 5, 23));
+    let new = |gallery: &Samples<'_>, classes: &[usize], distance| {
+        Recognizer::new(&model, gallery, classes, distance).unwrap()
+    };
+    let same = Samples::from_vec(&[4, 3], vec![1.0; 96]).unwrap();
+    let many = drawn(mixture, 4097, 24);
+    let halves: Vec<usize> = (0..4097).map(|n| n % 2).collect();
+    for (gallery, classes, expected) in [
+        (&gallery, vec![0, 0, 1, 1, 2, 2, 2, 2], Distance::Fisher),
+        // Numbers of classes that nobody is in do not count.
+        (&gallery, vec![7, 7, 7, 7, 3, 3, 3, 3], Distance::Fisher),
+        (&gallery, vec![0, 0, 1, 1, 2, 2, 2, 3], Distance::Paper),
+        (&gallery, vec![0; 8], Distance::Paper),
+        (&gallery, (0..8).collect(), Distance::Paper),
+        (&same, vec![0, 0, 0, 0, 1, 1, 1, 1], Distance::Paper),
+        (&many, halves, Distance::Paper),
+    ] {
+        let (chosen, asked) = (new(gallery, &classes, Distance::Auto), new(gallery, &classes, expected));
+        assert_eq!((chosen.distance(), asked.distance()), (expected, expected), "{classes:?}");
+        assert_eq!(chosen.neighbours(&probes, 3).unwrap(), asked.neighbours(&probes, 3).unwrap());
+    }
+    assert_eq!(new(&gallery, &[0, 0, 1, 1, 2, 2, 2, 2], Distance::Weighted).distance(), Distance::Weighted);
+}
+
 #[test]
 fn names_lead_to_distances_and_back() {
-    for distance in [Distance::Paper, Distance::Weighted, Distance::Fisher] {
+    for distance in [Distance::Auto, Distance::Paper, Distance::Weighted, Distance::Fisher] {
         assert_eq!(Distance::from_str(distance.name()).unwrap(), distance);
     }
-    assert_eq!(Distance::default(), Distance::Paper);
+    assert_eq!(Distance::default(), Distance::Auto);
 }
