@@ -154,7 +154,7 @@ def test_noise_that_is_none_is_told():
 
 def test_a_recogniser_is_kept_with_its_gallery(tmp_path):
     X, y = matmix.datasets.load_digits28(return_X_y=True)
-    fisher = matmix.PatchFisher(n_components=3, rank=2, max_iter=5, random_state=0)
+    fisher = matmix.PatchFisher(3, 2, iterations=5, random_state=0)
     model = matmix.PatchRecognizer(fisher).fit(X[:100], y[:100])
     model.save(tmp_path / "known.mm")
     for again in (matmix.PatchRecognizer.load(tmp_path / "known.mm"), pickle.loads(pickle.dumps(model))):

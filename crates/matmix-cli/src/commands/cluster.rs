@@ -149,7 +149,7 @@ impl Cluster {
         let fit = if let Some(selection) = selection {
             let selection = SelectOptions { fit: options.clone(), ..selection };
             let (chosen, fit) = select::chosen(preset, samples, &selection, quiet)?;
-            output::say(quiet, &chosen.advice);
+            output::say(quiet, &chosen.choice.advice);
             fit
         } else {
             let backend = self.device.backend(samples, options.components)?;
@@ -165,6 +165,7 @@ impl Cluster {
             input: Some(Input::of(samples.shape(), samples)?.with_images(&self.options.opened())),
             options: serde_json::to_value(described).unwrap_or_default(),
             history: Some(matmix::History { seconds: 0.0, ..fit.history }),
+            gallery: None,
         };
         let view = view(&file, Path::new("the model"), &data)?;
         let parts = view.len() / samples.len();
