@@ -33,15 +33,17 @@ const DRAWN: usize = 24;
 #[command(after_help = "\
 Examples:
   matmix recognize --method patches --gallery known/ --probe new/ --mistakes wrong.png
+  matmix recognize --method patches --gallery known/ --probe new/ --save known.mm
+  matmix recognize known.mm --probe newer/
   matmix recognize faces.mm --gallery known/ --probe new/ -o found.csv
   matmix recognize faces.mm --gallery a.npy --gallery-labels a.txt --probe b.npy --distance paper")]
 pub(crate) struct Recognize {
     /// The model file; a model of patches for --method patches, which can do without.
     #[arg(value_name = "MODEL", required_unless_present = "method")]
     model: Option<PathBuf>,
-    /// The samples whose labels are known.
-    #[arg(long, value_name = "DATA")]
-    gallery: String,
+    /// The samples whose labels are known; not needed where the model file holds a gallery (--save).
+    #[arg(long, value_name = "DATA", required_unless_present = "model")]
+    gallery: Option<String>,
     /// The samples to recognise.
     #[arg(long, value_name = "DATA")]
     probe: String,
@@ -111,7 +113,7 @@ struct PatchMethod {
     /// The seed of everything random.
     #[arg(long, value_parser = whole::<u64>, value_name = "SEED", default_value_t = 0)]
     seed: u64,
-    /// Keep the mixture over patches in this model file.
+    /// Keep the mixture over patches and the gallery in this model file: `matmix recognize MODEL --probe DATA` needs nothing else.
     #[arg(long, value_name = "MODEL")]
     save: Option<PathBuf>,
 }
@@ -131,9 +133,11 @@ impl PatchMethod {
 
 impl Recognize {
     pub(crate) fn run(self, quiet: bool) -> anyhow::Result<()> {
-        let inputs: Vec<PathBuf> = [files_of(&self.gallery), files_of(&self.probe)]
-            .into_iter()
-            .flatten()
+        let inputs: Vec<PathBuf> = self
+            .gallery
+            .iter()
+            .chain([&self.probe])
+            .flat_map(|spec| files_of(spec))
             .chain(self.gallery_labels.clone())
             .chain(self.probe_labels.clone())
             .collect();
@@ -153,22 +157,32 @@ impl Recognize {
             Some(file) => self.reading.open_for(file, spec, labels.as_deref(), take),
             None => self.reading.open(spec, labels.as_deref(), take),
         };
-        let gallery = open(&self.gallery, &self.gallery_labels, self.gallery_take.as_ref())?;
+        let gallery = match &self.gallery {
+            Some(spec) => Some(open(spec, &self.gallery_labels, self.gallery_take.as_ref())?),
+            None => None,
+        };
         let probe = open(&self.probe, &self.probe_labels, self.probe_take.as_ref())?;
-        let known = gallery.labels.clone().ok_or_else(|| {
-            hinted(
-                format!("{}: the gallery has no labels", gallery.name),
-                "give them with --gallery-labels FILE",
-            )
-        })?;
+        let known = match &gallery {
+            Some(gallery) => Some(gallery.labels.as_ref().ok_or_else(|| {
+                let message = format!("{}: the gallery has no labels", gallery.name);
+                hinted(message, "give them with --gallery-labels FILE")
+            })?),
+            None => None,
+        };
+        if gallery.is_none() && picture.is_some() {
+            let message = "--mistakes shows images of the gallery, which a model file does not hold";
+            return Err(hinted(message, "name them with --gallery DATA"));
+        }
         let spinner =
             working(quiet, format!("comparing {}", plural(probe.samples.len(), "probe")), &probe.samples);
-        let (by, nearest) = match (self.method, &file, &self.model) {
-            (Some(Method::Patches), file, _) => {
-                (None, self.by_patches(file.as_ref(), &gallery, &known, &probe, kept)?)
+        let kept_before = file.as_ref().and_then(|file| file.gallery.as_ref());
+        let (by, nearest) = match (self.method, &file, &self.model, gallery.as_ref().zip(known)) {
+            (_, Some(file), _, None) => (None, known_to(file, &probe)?),
+            (Some(Method::Patches), file, _, Some((gallery, known))) => {
+                (None, self.by_patches(file.as_ref(), gallery, known, &probe, kept)?)
             }
-            (_, Some(file), Some(path)) => {
-                let (distance, nearest) = self.by_cores(file, path, &gallery, &known, &probe)?;
+            (_, Some(file), Some(path), Some((gallery, known))) => {
+                let (distance, nearest) = self.by_cores(file, path, gallery, known, &probe)?;
                 (Some(distance), nearest)
             }
             _ => {
@@ -177,7 +191,9 @@ impl Recognize {
             }
         };
         drop(spinner);
-        let found: Vec<&str> = nearest.iter().map(|n| known.names[n.class].as_str()).collect();
+        let names =
+            known.map_or_else(|| kept_before.map_or(&[][..], |gallery| &gallery.names), |known| &known.names);
+        let found: Vec<&str> = nearest.iter().map(|n| names[n.class].as_str()).collect();
         let mut csv = String::from("probe,");
         let name =
             |data: &DataSet, i: usize| data.names.as_ref().map_or(String::new(), |n| field(&n[i]) + ",");
@@ -185,10 +201,12 @@ impl Recognize {
             csv.push_str(if there { column } else { "" });
         }
         csv.push_str("found,neighbour,");
-        csv.push_str(if gallery.names.is_some() { "neighbour_name,distance\n" } else { "distance\n" });
+        let neighbours = gallery.as_ref().filter(|gallery| gallery.names.is_some());
+        csv.push_str(if neighbours.is_some() { "neighbour_name,distance\n" } else { "distance\n" });
         for (i, n) in nearest.iter().enumerate() {
             let label = probe.labels.as_ref().map_or(String::new(), |l| field(l.name(i)) + ",");
-            let (own, other) = (name(&probe, i), name(&gallery, n.index));
+            let own = name(&probe, i);
+            let other = neighbours.map_or(String::new(), |gallery| name(gallery, n.index));
             let (found, at, distance) = (field(found[i]), n.index, n.distance);
             csv.push_str(&format!("{i},{own}{label}{found},{at},{other}{distance:.6}\n"));
         }
@@ -205,14 +223,14 @@ impl Recognize {
             pairs: (0..n).map(|i| (labels.name(i), found[i])).collect(),
             words: ("probe", "recognised"),
         };
-        if let Some(picture) = &picture {
+        if let (Some(picture), Some(gallery)) = (&picture, &gallery) {
             let wrong: Vec<usize> = (0..n).filter(|&i| labels.name(i) != found[i]).collect();
-            draw(picture, &gallery, &probe, &nearest, &wrong, quiet)?;
+            draw(picture, gallery, &probe, &nearest, &wrong, quiet)?;
         }
         let (hits, accuracy) = (verdict.hits(), verdict.accuracy());
         if self.json {
             let mut told = json!({
-                "accuracy": accuracy, "recognised": hits, "probes": n, "gallery": gallery.samples.len(),
+                "accuracy": accuracy, "recognised": hits, "probes": n, "gallery": known.map_or_else(|| kept_before.map_or(0, |gallery| gallery.classes.len()), |known| known.len()),
             });
             match by {
                 None => told["method"] = "patches".into(),
@@ -257,16 +275,27 @@ impl Recognize {
             })?,
             None => PatchFisher::fit(&gallery.samples, &self.patches.options())?,
         };
+        let recognizer = PatchRecognizer::new(fisher, &gallery.samples, &known.index, self.patches.ridge)?;
         if let Some(kept) = kept {
-            let mut file = fisher.to_file(&gallery.samples)?;
+            let mut file = recognizer.to_file(&gallery.samples, &known.names)?;
             let opened = self.reading.options(None, None);
             file.input = file.input.map(|input| input.with_images(&opened));
             kept.write(|out| out.write_all(&file.to_bytes()))?;
         }
-        let recognizer = PatchRecognizer::new(fisher, &gallery.samples, &known.index, self.patches.ridge)?;
         let found = recognizer.neighbours(&probe.samples, 1)?;
         Ok(found.into_iter().map(|nearest| nearest[0]).collect())
     }
+}
+
+/// Recognises among the images whose features the model file holds.
+fn known_to(file: &ModelFile, probe: &DataSet) -> anyhow::Result<Vec<Neighbour>> {
+    let recognizer = PatchRecognizer::from_file(file).map_err(|error| {
+        hinted(
+            error.to_string(),
+            "name known samples with --gallery DATA, or keep some with --method patches --save MODEL",
+        )
+    })?;
+    Ok(recognizer.neighbours(&probe.samples, 1)?.into_iter().map(|nearest| nearest[0]).collect())
 }
 
 /// Draws some of the probes that were not recognised above the neighbours they were taken for.

@@ -78,6 +78,13 @@ fn digits_are_recognised_by_their_patches() {
     let again = json(&["p.mm"]);
     assert_eq!(again, json(&["-k", "4", "--stride", "2"]));
     assert_eq!(again["method"], "patches");
+    // The file holds the gallery, too: the probes are enough.
+    let alone = ["recognize", "p.mm", "--probe", "asked.npy", "--probe-labels", "asked.txt", "--json"];
+    let alone: serde_json::Value = serde_json::from_slice(&ok(path, &alone).stdout).unwrap();
+    assert_eq!(alone, again);
+    let without = ["recognize", "m.mm", "--probe", "asked.npy"];
+    ok(path, &["fit", "known.npy", "-k", "1", "-r", "2", "-o", "m.mm", "-q"]);
+    snapshot!("recognize_no_gallery", path, &without);
     snapshot!("recognize_no_model", path, &[&["recognize"], &sets[..], &["--method", "cores"]].concat());
     assert!(
         !run(path, &[&["recognize", "p.mm"], &sets[..]].concat()).status.success(),
