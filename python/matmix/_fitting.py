@@ -47,6 +47,8 @@ class MixtureFitting(ModelEstimator):
     """The part of `Mixture` that fits."""
 
     n_components: Any
+    _components: ClassVar[str] = "n_components"
+    """The parameter that says how many components there are."""
     rank: Any
     noise: str
     dof: Any
@@ -257,7 +259,7 @@ class MixtureFitting(ModelEstimator):
 
     def _chooses(self, start: Any) -> bool:
         """Whether something is to be chosen; a model to begin with has been already."""
-        return isinstance(start, str) and (_is_auto(self.n_components) or _is_auto(self.rank))
+        return isinstance(start, str) and (_is_auto(getattr(self, self._components)) or _is_auto(self.rank))
 
     def _selection(self, start: str) -> dict[str, Any]:
         """What is to be chosen, in the words of the library."""
@@ -269,14 +271,16 @@ class MixtureFitting(ModelEstimator):
             raise ValueError(
                 "device='cuda' cannot choose: use matmix.select first, then fit what was chosen on the GPU"
             )
-        least, most = COMPONENTS if _is_auto(self.n_components) else (self.n_components, self.n_components)
+        components = getattr(self, self._components)
+        least, most = COMPONENTS if _is_auto(components) else (components, components)
         return {"least_components": least, "most_components": most, "choose_rank": _is_auto(self.rank)}
 
     def _options(self, start: Any) -> dict[str, Any]:
         """The options of a fit in the words of the library; what is to be chosen is what a model to begin with has."""
-        options = {name: getattr(self, ours) for name, ours in OPTIONS.items() if name != "start"}
+        ours = {**OPTIONS, "components": self._components}
+        options = {name: getattr(self, own) for name, own in ours.items() if name != "start"}
         model = start if isinstance(start, _matmix.MixtureModel) else None
-        if _is_auto(self.n_components):
+        if _is_auto(options["components"]):
             options["components"] = 1 if model is None else len(model.weights)
         options["rank"] = check_rank(None if _is_auto(self.rank) else self.rank)
         if _is_auto(self.rank) and model is not None:

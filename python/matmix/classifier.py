@@ -78,6 +78,7 @@ random_state, warm_start, verbose, n_threads, precision, noise_floor, callback, 
         "unlabelled": "no_validation",
     }
     # What a fit that keeps to labels has no choice about.
+    _components = "components_per_class"
     algorithm = "exact"
     search = "none"
     device = "cpu"
@@ -134,11 +135,6 @@ random_state, warm_start, verbose, n_threads, precision, noise_floor, callback, 
         self.callback = callback
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
-
-    @property
-    def n_components(self) -> int:  # type: ignore[override]
-        """What a fit calls the components of every class."""
-        return self.components_per_class
 
     def fit(self, X: Data, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fits the classes.

@@ -16,7 +16,7 @@ VECTORS = [
     matmix.PPCA(),
     matmix.MixPPCA(),
     matmix.MixtureClassifier(),
-    matmix.MixtureClassifier(noise="t", rank=1, unlabelled=None),
+    matmix.MixtureClassifier(rank=1, unlabelled=None),
 ]
 
 

@@ -190,8 +190,12 @@ impl Clusters<'_> {
         let components = members.len();
         let unit = engine.total_weight() / engine.n_effective() as f64;
         // Clusters of a sample or two say nothing about loadings: they borrow those of the whole set.
-        let least = super::maximize::least_weight(rank).ceil() as usize + 1;
-        let borrowed = match members.iter().any(|members| members.len() < least) {
+        let least = super::maximize::least_weight(rank).ceil() + 1.0;
+        // A weight of 2 is two samples; weights that sum to 1 are as many samples as there are.
+        let is_small = |members: &Vec<usize>| {
+            members.iter().map(|&n| samples.weight(n)).sum::<f64>() < least * unit.min(1.0)
+        };
+        let borrowed = match members.iter().any(is_small) {
             true => {
                 let seen = if *whole { moments.clone() } else { passes::moments(*held, false)? };
                 Some(local(samples, *held, rank, floor, &seen, moments)?)
@@ -201,7 +205,7 @@ impl Clusters<'_> {
         let known = |k: usize| known.as_ref().and_then(|known| known[k].as_ref());
         let part = |k: usize| {
             let (known, members) = (known(k), &members[k]);
-            let Some(like) = borrowed.as_ref().filter(|_| members.len() < least) else {
+            let Some(like) = borrowed.as_ref().filter(|_| is_small(members)) else {
                 let cluster = (*samples).clone().select(members)?;
                 let held = engine.backend().over(&cluster)?;
                 let mut seen = passes::moments(&*held, false)?;
