@@ -225,7 +225,11 @@ fn what_was_chosen_has_a_section_with_the_chosen_one_marked() {
         &page[page.find("<section id=\"choice\"").unwrap()..page.find("<section id=\"components\"").unwrap()];
     assert_eq!(section.matches("<td class=\"shade-").count(), 3);
     let marked = format!("chosen\" aria-label=\"{:.0}, chosen\">", chosen.best().bic.unwrap());
-    assert_eq!((section.matches(&marked).count(), section.matches(" chosen\" aria").count()), (1, 1), "{section}");
+    assert_eq!(
+        (section.matches(&marked).count(), section.matches(" chosen\" aria").count()),
+        (1, 1),
+        "{section}"
+    );
     assert!(section.contains("BIC, less is better") && section.contains("Mode 2: 3 of 28 directions have"));
     // Nothing was chosen for the other model.
     assert!(!written(&plain.model, plain.history).contains("id=\"choice\""));
