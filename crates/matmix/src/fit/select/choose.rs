@@ -141,28 +141,27 @@ pub(super) fn advice(
     }
     if options.explain.is_none() {
         let other = candidates.iter().find(|c| c.components == k && c.rank == first && c.rank != best.rank);
-        if let Some(gain) = other.and_then(|other| gained(best, other, criterion)) {
-            words.push(format!("{rank} {gain} over {}", sides(first)));
-        }
+        words.extend(other.and_then(|other| gained(best, other, criterion)));
     }
     let sure = |beyond: &&Candidate| {
         best.cost(criterion) - beyond.cost(criterion) > beyond.standard_error.unwrap_or(0.0)
     };
-    if let Some((gain, beyond)) =
-        beyond.filter(sure).and_then(|b| gained(b, best, criterion).map(|gain| (gain, b)))
-    {
-        words.push(format!("more rank still helps: {} {gain} over {rank}", sides(&beyond.rank)));
+    if let Some(gain) = beyond.filter(sure).and_then(|beyond| gained(beyond, best, criterion)) {
+        words.push(format!("more rank still helps: {gain}"));
     }
     format!("{}.", words.join("; "))
 }
 
-/// What one candidate gains over another, if it does.
+/// What the ranks of one candidate gain over those of another, if they do.
 fn gained(one: &Candidate, other: &Candidate, criterion: Criterion) -> Option<String> {
     let gain = other.cost(criterion) - one.cost(criterion);
+    let (ours, theirs) = (sides(&one.rank), sides(&other.rank));
     (gain > 0.0).then(|| match criterion {
-        Criterion::HeldOut => format!("gains {gain:.1} nats per sample"),
-        Criterion::Error => format!("has {:.1} % less error", 100.0 * gain / other.error),
-        other => format!("has a {} lower by {gain:.0}", other.name().to_uppercase()),
+        Criterion::HeldOut => format!("{ours} gains {gain:.1} nats per sample over {theirs}"),
+        Criterion::Error => {
+            format!("{ours} has {:.1} % less error than {theirs}", 100.0 * gain / other.error)
+        }
+        by => format!("{ours} has a {} lower by {gain:.0} than {theirs}", by.name().to_uppercase()),
     })
 }
 
