@@ -18,7 +18,7 @@ known, unseen = X[~aside], X[aside]
 
 # %%
 # Ten components with cores of 8×8. ``scale`` turns bytes into values up to 1, without a copy.
-model = matmix.Mixture(n_components=10, rank=8, scale=1 / 255, random_state=0).fit(known)
+model = matmix.Mixture(n_components=10, rank=8, scale=1 / 255, tol=1e-4, random_state=0).fit(known)
 print(model.history_.stop, "after", model.n_iter_, "iterations and", f"{model.history_.seconds:.1f} s")
 print(f"mean log-likelihood: {model.score(known):.0f} of the digits it knows, {model.score(unseen):.0f} of the others")
 
@@ -45,7 +45,7 @@ plt.show()
 # one sample of each of its largest. The entries of a core are independent, so that strokes of drawn digits do
 # not always agree.
 odd = unseen[np.argsort(model.score_samples(unseen))[:10]]
-simple = matmix.Mixture(n_components=40, rank=2, scale=1 / 255, random_state=0).fit(known)
+simple = matmix.Mixture(n_components=40, rank=2, scale=1 / 255, tol=1e-4, random_state=0).fit(known)
 drawn, components = simple.sample(400, random_state=0, noise=False)
 drawn = [drawn[components == k][0] for k in np.argsort(-simple.weights_)[:10]]
 fig, axes = plt.subplots(2, 10, figsize=(10, 2.2), layout="constrained")

@@ -53,7 +53,7 @@ model = matmix.Mixture(4, rank=(6, 6), search="auto", random_state=0).fit(X)
 found = model.predict(X)
 print(f"agreement with the kinds (adjusted Rand index): {adjusted_rand_score(kinds, found):.2f}")
 rest = model.squared_errors(X).sum() / ((X - X.mean(axis=0)) ** 2).sum()
-print(f"{rest:.0%} of the variance is lost; what is left out is mostly the noise of the forest")
+print(f"{rest:.0%} of the variance is left out, the noise of the forest among it")
 
 # %%
 # One call of each component, the same rebuilt from its core, and the mean of the component.

@@ -64,7 +64,8 @@ for name, labels in found.items():
     print(f"{name:24} adjusted Rand index {adjusted_rand_score(kinds, labels):.2f}")
 
 # %%
-# Some members of each cluster, of k-means on the left and of the mixture on the right.
+# Some members of each cluster, of k-means on the left and of the mixture on the right, with the index. Rings are
+# found by both; the others k-means divides by where the light comes from.
 fig, axes = plt.subplots(5, 15, figsize=(11, 4.1), layout="constrained", width_ratios=[1] * 7 + [0.4] + [1] * 7)
 for first, labels in ((0, found["k-means"]), (8, found["matmix"])):
     for k in range(5):
@@ -73,6 +74,6 @@ for first, labels in ((0, found["k-means"]), (8, found["matmix"])):
             ax.imshow(X[one], cmap="gray", vmin=0, vmax=1)
 for ax in axes.ravel():
     ax.axis("off")
-axes[0, 3].set_title("k-means: by light")
-axes[0, 11].set_title("matmix: by object")
+for column, name in ((3, "k-means"), (11, "matmix")):
+    axes[0, column].set_title(f"{name}: {adjusted_rand_score(kinds, found[name]):.2f}")
 plt.show()
