@@ -103,7 +103,7 @@ def test_what_people_see(three):
     axes = chosen.plot()
     assert len(axes) == 3
     curve = axes[0].lines[0]
-    np.testing.assert_allclose(curve.get_ydata(), chosen.cv_results_["held_out"])
+    np.testing.assert_allclose(np.asarray(curve.get_ydata(), float), chosen.cv_results_["held_out"])
     ring = axes[0].lines[-1]
     assert list(ring.get_xdata()) == [3]
     assert len(matmix.plot.choice(chosen.best_estimator_)) == 3
