@@ -91,16 +91,6 @@ def test_minus_one_can_be_a_class(blobs):
     assert matmix.MixtureClassifier(rank=2, unlabelled=9).fit(X, nines).classes_.tolist() == [0, 1, 2]
 
 
-def test_samples_without_labels_help():
-    X, y = matmix.datasets.load_digits28(return_X_y=True)
-    train, test = slice(0, None, 2), slice(1, None, 2)
-    few = np.where(np.arange(500) % 5, -1, y[train])
-    model = matmix.MixtureClassifier(rank=4, scale=1 / 255, tol=1e-4, random_state=0)
-    with_all = clone(model).fit(X[train], few).score(X[test], y[test])
-    only = clone(model).fit(X[train][few >= 0], few[few >= 0]).score(X[test], y[test])
-    assert with_all > only
-
-
 def test_missing_cells_and_outliers_at_the_same_time(blobs):
     X, y = blobs
     rng = np.random.default_rng(1)

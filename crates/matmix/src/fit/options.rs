@@ -449,6 +449,9 @@ impl FitOptions {
         if self.algorithm == Algorithm::Paper {
             return wrong("algorithm", "`paper`".into(), "`exact` where labels are known");
         }
+        if self.prune {
+            return wrong("prune", "true".into(), "left out where labels are known");
+        }
         if let Start::Model(model) = &self.start {
             return match model.classes().is_some_and(|classes| classes.names() == self.classes) {
                 true => Ok(()),

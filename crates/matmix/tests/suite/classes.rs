@@ -409,6 +409,7 @@ fn what_cannot_be_meant_is_refused() {
         fit(&labelled, &FitOptions { algorithm: Algorithm::Paper, start: Start::Random, ..options.clone() }),
         "where labels are known",
     );
+    says(fit(&labelled, &FitOptions { prune: true, ..options.clone() }), "`prune`");
     let other = Start::Model(Box::new(random_mixture(1, &[4, 3], &[2, 1], 4)));
     says(fit(&labelled, &FitOptions { start: other, ..options.clone() }), "a model of the same classes");
     let message = samples.clone().with_classes(vec![None; 3]).unwrap_err().to_string();
