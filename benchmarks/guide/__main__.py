@@ -41,8 +41,8 @@ def jobs() -> dict[str, tuple[Job, int, tuple[Callable[[], sets.Set], ...]]]:
         "64 numbers": (functools.partial(tasks.rebuilding, numbers=64, samples=None), 3, pictures),
         "weak noise": (functools.partial(tasks.denoising, strength=0.5), 3, pictures),
         "strong noise": (functools.partial(tasks.denoising, strength=1.0), 3, pictures),
-        "clustering": (tasks.clustering, 3, (small, windows, digits)),
-        "an unseen class": (tasks.novelty, 10, (small, digits)),
+        "clustering": (tasks.clustering, 3, (small, windows)),
+        "an unseen class": (tasks.novelty, 5, (small, digits)),
     }
 
 

@@ -37,7 +37,8 @@ pub(crate) struct Cluster {
     data: String,
     /// A model file of a mixture that was fitted before; otherwise one is fitted to the samples.
     #[arg(long, short, value_name = "MODEL", conflicts_with_all = [
-        "kind", "components", "rank", "noise", "dof", "max_iter", "tol", "stop", "no_acceleration", "no_stages", "search", "n_init",
+        "kind", "components", "rank", "noise", "dof", "max_iter", "tol", "stop", "no_acceleration", "no_stages", "search",
+        "prune", "n_init",
         "seed", "precision", "noise_floor",
     ])]
     model: Option<PathBuf>,
