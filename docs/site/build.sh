@@ -13,6 +13,8 @@ ls target/wheels/matmix-*.whl >/dev/null 2>&1 || sh python/scripts/build.sh
 rustdoc=${MATMIX_RUSTDOC:-target/doc}
 [ -n "${MATMIX_RUSTDOC:-}" ] || { rm -rf target/doc; cargo doc --quiet --no-deps -p matmix; }
 "$venv/bin/python" docs/site/stage.py out/site-source "$rustdoc"
+# Pages of what is gone would stay there, too.
+rm -rf out/site
 "$venv/bin/sphinx-build" --quiet -W --keep-going -j 2 -c docs/site -d out/site-doctrees -b html out/site-source out/site
 "$venv/bin/python" -m pytest -q -p no:cacheprovider tests/site
 echo "The site is in out/site/index.html"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 TOP = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md")
-# Made inside the folder by others, and theirs to keep up to date.
+# Made inside the folder by others.
 GENERATED = ("gallery/", "api/", "extra/")
 
 
@@ -69,6 +69,16 @@ def stage(folder: Path) -> None:
             path.unlink()
 
 
+def forget(folder: Path) -> None:
+    """What extensions do not see by themselves: a package with other names or docstrings, an example that is gone."""
+    shutil.rmtree(folder / "api", ignore_errors=True)
+    (folder / "api.rst").touch()
+    examples = {path.stem for path in (ROOT / "docs" / "gallery").glob("*.py")} | {"index"}
+    for page in (folder / "gallery").glob("*.rst"):
+        if page.stem not in examples:
+            page.unlink()
+
+
 def stage_extra(extra: Path, rustdoc: Path) -> None:
     """What goes into the site as it is: rustdoc, and the part of MathJax that typesets TeX."""
     shutil.rmtree(extra, ignore_errors=True)
@@ -94,4 +104,5 @@ if __name__ == "__main__":
         sys.exit(f"{rust} holds no documentation of matmix: run `cargo doc --no-deps -p matmix` first")
     out.mkdir(parents=True, exist_ok=True)
     stage(out)
+    forget(out)
     stage_extra(out / "extra", rust)
