@@ -150,7 +150,7 @@ pub type Observer<'a> = dyn FnMut(&Progress<'_>) -> ControlFlow<()> + Send + 'a;
 ///
 /// ```
 /// use std::ops::ControlFlow;
-/// use matmix::fit::{Evaluation, LoopOptions, Steps, iterate};
+/// use matmix::fit::{Evaluation, LoopOptions, Steps, Watch, iterate};
 /// # use matmix::pass::Stage;
 /// # use matmix::{History, Result, StopRule};
 ///
@@ -159,7 +159,7 @@ pub type Observer<'a> = dyn FnMut(&Progress<'_>) -> ControlFlow<()> + Send + 'a;
 /// # impl Steps for Halve {
 /// #     type Model = f64;
 /// #     type Sums = ();
-/// #     fn start(&mut self, _: usize, _: &mut History) -> Result<f64> {
+/// #     fn start(&mut self, _: usize, _: &mut History, _: &mut Watch<'_>) -> Result<f64> {
 /// #         Ok(1.0)
 /// #     }
 /// #     fn evaluate(&mut self, &x: &f64, _: Stage) -> Result<Evaluation<()>> {

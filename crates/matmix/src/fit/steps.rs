@@ -26,7 +26,7 @@ pub type Watch<'w> = dyn FnMut(&SearchStep) + 'w;
 /// The steps of a fit.
 ///
 /// ```
-/// use matmix::fit::{Evaluation, LoopOptions, Steps, iterate};
+/// use matmix::fit::{Evaluation, LoopOptions, Steps, Watch, iterate};
 /// use matmix::pass::{MomentSums, MomentsPass, Stage};
 /// use matmix::{Engine, History, Result, Samples, StopRule};
 ///
@@ -37,7 +37,7 @@ pub type Watch<'w> = dyn FnMut(&SearchStep) + 'w;
 ///     type Model = Vec<f64>;
 ///     type Sums = MomentSums;
 ///
-///     fn start(&mut self, _restart: usize, _: &mut History) -> Result<Vec<f64>> {
+///     fn start(&mut self, _restart: usize, _: &mut History, _: &mut Watch<'_>) -> Result<Vec<f64>> {
 ///         Ok(vec![0.0; self.0.sample_len()])
 ///     }
 ///
