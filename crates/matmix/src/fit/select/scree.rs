@@ -176,7 +176,7 @@ mod tests {
             .map(|&p| orthonormal_basis(&Matrix::from_fn(p, p, |i, j| number(7 * i + 3 * j * j + p))))
             .collect();
         // 64 patterns of signs, orthogonal to each other and to a constant: every entry of the core varies by itself.
-        let sign = |n: usize, e: usize| if (n & e).count_ones() % 2 == 0 { 1.0 } else { -1.0 };
+        let sign = |n: usize, e: usize| if (n & e).count_ones().is_multiple_of(2) { 1.0 } else { -1.0 };
         let deviations = [(0, 0, 4.0), (0, 1, 2.0), (1, 0, 1.0), (2, 1, 0.5)];
         let mut elements = Vec::new();
         for n in 0..128 {
@@ -204,6 +204,7 @@ mod tests {
         // In one group what lies between the means has to be explained, too.
         let one = Spectrum::new(&samples, &Cpu::best(), &[(0..128).collect()]).unwrap();
         assert_eq!(one.smallest(&samples, 0.1).unwrap(), [1, 1]);
-        assert_eq!(one.smallest(&samples, 0.9).unwrap(), [1, 1]);
+        let more = one.smallest(&samples, 1.0 - 5.26 / whole).unwrap();
+        assert!(more.iter().product::<usize>() > 1, "{more:?}");
     }
 }
