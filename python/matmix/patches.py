@@ -401,6 +401,8 @@ class PatchRecognizer(ClassifierMixin, BaseEstimator):
         "prefit": ["boolean"],
     }
 
+    model_: Any
+
     def __init__(self, fisher: PatchFisher | None = None, *, ridge: float = 0.1, prefit: bool = False) -> None:
         self.fisher = fisher
         self.ridge = ridge
