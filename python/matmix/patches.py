@@ -459,7 +459,7 @@ class PatchRecognizer(ClassifierMixin, BaseEstimator):
             predicted for each.
         """
         check_is_fitted(self)
-        known = {"python": self.fisher_._plain_params(), "ridge": self.ridge, "classes": self.classes_}
+        known = {"python": self.fisher_._plain_params(), "ridge": self.ridge, "classes": self.classes_.tolist()}
         self.model_.save(os.fspath(path), self.fisher_.input_, json.dumps(known, default=plain))
 
     @classmethod

@@ -162,7 +162,6 @@ def test_a_recogniser_is_kept_with_its_gallery(tmp_path):
         assert again.classes_.dtype == model.classes_.dtype
         assert np.array_equal(again.scores(X[100:140]), model.scores(X[100:140]))
         assert np.array_equal(again.predict(X[100:140]), model.predict(X[100:140]))
-    # No pixel is in the file: it is smaller than what was predicted from.
     assert matmix.PatchFisher.load(tmp_path / "known.mm").transform(X[:2]).shape[0] == 2
     with pytest.raises(ValueError, match="gallery"):
         fisher.fit(X[:50]).save(tmp_path / "alone.mm")
