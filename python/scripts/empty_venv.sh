@@ -5,7 +5,8 @@ set -eu
 cd "$(dirname "$0")/../.."
 root=$PWD
 folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+rm=$(command -v rm)
+trap '"$rm" -rf "$folder"' EXIT
 python3 -m venv "$folder/venv"
 "$folder/venv/bin/python" -m pip install --quiet target/wheels/matmix-*.whl
 cd "$folder"
