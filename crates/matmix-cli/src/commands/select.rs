@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use matmix::error::sides;
 use matmix::{
-    Choice, Criterion, FitOptions, Input, Model, ModelFile, Preset, PresetFit, Purpose, Samples,
-    SelectOptions, Selection, select_on,
+    Choice, Criterion, FitOptions, Input, Model, Preset, PresetFit, Purpose, Samples, SelectOptions,
+    Selection, select_on,
 };
 use serde_json::json;
 
 use crate::data_args::DataOptions;
 use crate::error::hinted;
-use crate::fit_args::{AUTO, Fitting, choice, preset};
+use crate::fit_args::{AUTO, Fitting, choice, file_of, preset};
 use crate::kind::Kind;
 use crate::numbers::{real, whole};
 use crate::output::{self, Overwrite, Target};
@@ -115,14 +115,8 @@ impl Select {
                 threads: None,
                 ..options.fit.clone()
             };
-            let file = ModelFile {
-                model: fit.model.clone(),
-                name: Some(preset.name().into()),
-                input: Some(Input::of(samples.shape(), samples)?.with_images(&self.options.opened())),
-                options: serde_json::to_value(described).unwrap_or_default(),
-                history: Some(matmix::History { seconds: 0.0, ..fit.history.clone() }),
-                gallery: None,
-            };
+            let input = Input::of(samples.shape(), samples)?.with_images(&self.options.opened());
+            let file = file_of(&fit, input, serde_json::to_value(described).unwrap_or_default());
             target.write(|out| out.write_all(&file.to_bytes()))?;
             target.say_wrote(quiet, "", "");
         }

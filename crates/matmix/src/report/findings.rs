@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::content::{Histogram, Mistake};
+use super::content::Histogram;
+use super::recognition::Mistake;
 use crate::data::Samples;
 use crate::error::Result;
 use crate::infer::ask;

@@ -2,13 +2,12 @@
 
 use super::agreement::agreement;
 use super::chosen::chosen;
-use super::content::{
-    Bytes, Component, Confusion, Content, Entry, Floats, Map, Step, StoredSamples, Summary,
-};
+use super::content::{Bytes, Component, Content, Entry, Floats, Map, Step, StoredSamples, Summary};
 use super::findings::{Cast, Findings, histogram};
 use super::layout::{self, Blocks};
 use super::options::ReportOptions;
 use super::plane::leading_plane;
+use super::recognition::Confusion;
 use super::spectra::spectra;
 use super::survey::{squared_distances, survey};
 use crate::data::{Element, Samples};
