@@ -102,8 +102,9 @@ class Mixture(DensityMixin, MixtureFitting):
         What samples are contracted in; parameters and sums are always double. "auto" is double for f64 data, and for
         u8 and f32 single unless the noise of the model is so small that rounding would show.
     device : {"cpu", "cuda", "auto"}, default="cpu"
-        What `fit` computes on: the processor, an NVIDIA GPU, or a GPU where there is one and the work is worth the
-        upload. Questions to a fitted model are answered by the processor.
+        What computes `fit` and answers questions to a fitted model: the processor, an NVIDIA GPU, or a GPU where there
+        is one and the work is worth the upload. Of samples that are elsewhere, it is what computes there, a Dask
+        worker's own GPU. Missing cells and known labels are for the processor.
     noise_floor : float, default=1e-6
         The smallest noise variance of a component, relative to the mean variance of the data per element.
     prune : bool, default=False
@@ -440,8 +441,15 @@ class Mixture(DensityMixin, MixtureFitting):
     def _criteria(self, X: Data) -> tuple[float, float, float, float]:
         """Log-likelihood, BIC, AIC and ICL."""
         samples = self._check(X)
-        held = samples.held(self._preset, None, None)
-        return self.model_.evaluate(held, samples.shape, self._preset, scale=samples.scale, missing=samples.missing)
+        held = samples.held(self._preset, None, None, device=self.device)
+        return self.model_.evaluate(
+            held,
+            samples.shape,
+            self._preset,
+            scale=samples.scale,
+            missing=samples.missing,
+            device=self.device,
+        )
 
     # -- questions about the model ---------------------------------------------------------------------------------
 
