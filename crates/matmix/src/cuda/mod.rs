@@ -211,6 +211,10 @@ impl Backend for Cuda {
         format!("cuda:{} ({name})", self.device.context.ordinal())
     }
 
+    fn for_few(&self) -> Option<&dyn Backend> {
+        Some(&self.cpu)
+    }
+
     fn em(&self, pass: &EmPass, samples: &Samples<'_>) -> Result<EmSums> {
         self.work(&self.held(samples)?, |device, held| em::em(device, pass, held, &Which::All))
     }
