@@ -318,7 +318,7 @@ impl<'a> Held<'a> {
         chunk: usize,
         reference: &CudaSlice<T>,
         rooms: &mut Loading<T>,
-        work: &mut dyn FnMut(usize, Loaded<'_, T>) -> Result<ControlFlow<()>>,
+        work: &mut Work<'_, T>,
     ) -> Result<()> {
         let Loading { stored, rows, x, norms, weights } = rooms;
         let size = self.samples.sample_len();
@@ -370,6 +370,9 @@ impl<'a> Held<'a> {
 fn joined(thread: std::thread::ScopedJoinHandle<'_, Result<CudaEvent>>) -> Result<CudaEvent> {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
+
+/// What is done with a chunk of samples, the first of which has this number among those the pass goes over; whether to go on.
+type Work<'w, T> = dyn FnMut(usize, Loaded<'_, T>) -> Result<ControlFlow<()>> + 'w;
 
 /// A chunk of samples, ready to be worked on.
 pub(super) struct Loaded<'a, T> {

@@ -50,6 +50,8 @@ impl Staging {
         after: Option<&CudaEvent>,
     ) -> Result<CudaEvent> {
         assert!(bytes.len() <= to.len, "a region as large as what is copied to it");
+        // Whoever calls may be a thread that has not worked with the device yet.
+        device.context.bind_to_thread().map_err(failed("opening it"))?;
         let stream = match &self.stream {
             Some(stream) => stream.clone(),
             None => self
