@@ -125,6 +125,8 @@ pub(crate) trait Real:
         b: Self::Vector<S>,
         c: Self::Vector<S>,
     ) -> Self::Vector<S>;
+    /// 1/√a.
+    fn inverse_root<S: Simd>(simd: S, a: Self::Vector<S>) -> Self::Vector<S>;
     /// The sum of the lanes.
     fn sum<S: Simd>(simd: S, a: Self::Vector<S>) -> Self;
     fn vectors<S: Simd>(x: &[Self]) -> &[Self::Vector<S>];
@@ -142,7 +144,7 @@ macro_rules! portably {
 }
 
 macro_rules! real {
-    ($type:ty, $lanes:literal, $portably:tt, $vector:ident, $splat:ident, $mul_add:ident, $sum:ident, $simd:ident, $simd_mut:ident) => {
+    ($type:ty, $lanes:literal, $portably:tt, $vector:ident, $splat:ident, $mul_add:ident, $div:ident, $sqrt:ident, $sum:ident, $simd:ident, $simd_mut:ident) => {
         impl Real for $type {
             const LANES: usize = $lanes;
             const EPSILON: f64 = <$type>::EPSILON as f64;
@@ -168,6 +170,10 @@ macro_rules! real {
                 simd.$mul_add(a, b, c)
             }
             #[inline(always)]
+            fn inverse_root<S: Simd>(simd: S, a: S::$vector) -> S::$vector {
+                simd.$div(simd.$splat(1.0), simd.$sqrt(a))
+            }
+            #[inline(always)]
             fn sum<S: Simd>(simd: S, a: S::$vector) -> Self {
                 simd.$sum(a)
             }
@@ -183,5 +189,29 @@ macro_rules! real {
     };
 }
 
-real!(f32, 16, no, f32s, splat_f32s, mul_add_e_f32s, reduce_sum_f32s, as_simd_f32s, as_mut_simd_f32s);
-real!(f64, 8, yes, f64s, splat_f64s, mul_add_e_f64s, reduce_sum_f64s, as_simd_f64s, as_mut_simd_f64s);
+real!(
+    f32,
+    16,
+    no,
+    f32s,
+    splat_f32s,
+    mul_add_e_f32s,
+    div_f32s,
+    sqrt_f32s,
+    reduce_sum_f32s,
+    as_simd_f32s,
+    as_mut_simd_f32s
+);
+real!(
+    f64,
+    8,
+    yes,
+    f64s,
+    splat_f64s,
+    mul_add_e_f64s,
+    div_f64s,
+    sqrt_f64s,
+    reduce_sum_f64s,
+    as_simd_f64s,
+    as_mut_simd_f64s
+);
