@@ -117,6 +117,7 @@ pub(crate) trait Real:
 
     fn from_f64(x: f64) -> Self;
     fn to_f64(self) -> f64;
+    fn is_nan(self) -> bool;
     fn splat<S: Simd>(simd: S, x: Self) -> Self::Vector<S>;
     /// a·b + c, fused where the machine can.
     fn mul_add<S: Simd>(
@@ -160,6 +161,10 @@ macro_rules! real {
             #[inline(always)]
             fn to_f64(self) -> f64 {
                 f64::from(self)
+            }
+            #[inline(always)]
+            fn is_nan(self) -> bool {
+                <$type>::is_nan(self)
             }
             #[inline(always)]
             fn splat<S: Simd>(simd: S, x: Self) -> S::$vector {

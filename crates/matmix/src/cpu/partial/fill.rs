@@ -93,6 +93,8 @@ pub(super) fn expand<T: Real, S: Simd>(simd: S, factors: &[T], rows: &[T], out: 
 }
 
 /// N vectors out += Σ_j factors[j] rows[j][…], a row every `stride`.
+// Copied one by one: sums whose address is taken do not stay in registers.
+#[allow(clippy::manual_memcpy)]
 #[inline(always)]
 pub(super) fn add<T: Real, S: Simd, const N: usize>(
     simd: S,
@@ -103,7 +105,6 @@ pub(super) fn add<T: Real, S: Simd, const N: usize>(
 ) {
     let out = &mut out[..N];
     let mut sums = [T::splat(simd, T::from_f64(0.0)); N];
-    // One by one: sums whose address is taken do not stay in registers.
     for n in 0..N {
         sums[n] = out[n];
     }

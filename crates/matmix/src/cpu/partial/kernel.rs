@@ -127,6 +127,8 @@ struct SampleRows<'a, S: Simd, T: Real, const V: usize> {
 
 impl<S: Simd, T: Real, const V: usize> SampleRows<'_, S, T, V> {
     /// out[j] = Σ over observed cells t of a row of U_tj (x_t − M_t), for J columns, and the squares of x − M with the first of them.
+    // Copied one by one: sums whose address is taken do not stay in registers.
+    #[allow(clippy::manual_memcpy)]
     #[inline(always)]
     fn contract<const J: usize>(&mut self, simd: S, j0: usize) {
         let Self { mean, x, less, loadings, side, columns, squares, out } = self;
@@ -159,7 +161,6 @@ impl<S: Simd, T: Real, const V: usize> SampleRows<'_, S, T, V> {
                 }
                 from = to;
             }
-            // One by one: sums whose address is taken do not stay in registers.
             let out = &mut out[j0..j0 + J];
             for j in 0..J {
                 out[j] = sums[j];

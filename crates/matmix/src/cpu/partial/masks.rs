@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn masks_are_those_of_the_numbers_and_equal_ones_follow_each_other() {
         let size = 70;
-        let is_missing = |n: usize, i: usize| n != 1 && (i * 7 + n % 2 * 3) % 5 == 0;
+        let is_missing = |n: usize, i: usize| n != 1 && (i * 7 + n % 2 * 3).is_multiple_of(5);
         let number = |i: usize| if is_missing(i / size, i % size) { f32::NAN } else { i as f32 };
         let x: Vec<f32> = (0..5 * size).map(number).collect();
         let mut masks = Masks::default();

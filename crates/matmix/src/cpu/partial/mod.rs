@@ -199,10 +199,9 @@ impl<T: Real> PartialModel<T> {
         let (zero, minus) = (T::from_f64(0.0), T::from_f64(-1.0));
         // From one place to another: a store that depends on what is there takes long on some machines.
         for i in 0..size {
-            // Only NaN is not itself.
-            let there = raw[i] == raw[i];
-            x[i] = if there { raw[i] } else { zero };
-            less[i] = if there { minus } else { zero };
+            let is_missing = raw[i].is_nan();
+            x[i] = if is_missing { zero } else { raw[i] };
+            less[i] = if is_missing { zero } else { minus };
         }
     }
 
