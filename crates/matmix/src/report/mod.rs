@@ -3,7 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `content` | the data contract: everything a page shows |
-//! | `gather` | model and samples → content; with `survey`, `findings`, `layout`, `plane`, `spectra`, `agreement` and `chosen` |
+//! | `gather` | model and samples → content; with `survey`, `findings`, `layout`, `missing`, `plane`, `spectra`, `agreement` and `chosen` |
 //! | `recognition` | the recognition experiment |
 //! | `render` | content → page |
 //! | `template.html.j2`, `report.css`, `pictures.js`, `charts.js`, `report.js` | the page, embedded when built |
@@ -28,6 +28,7 @@ pub mod content;
 mod findings;
 mod gather;
 mod layout;
+mod missing;
 mod options;
 mod plane;
 mod recognition;
