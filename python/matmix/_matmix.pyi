@@ -158,6 +158,7 @@ class MixtureModel:
         held_out: tuple[NDArray[Any], Sequence[int], float] | None,
         seed: int | None,
         history: str,
+        missing: str = "error",
     ) -> None: ...
     def posterior_variance(self) -> _Floats: ...
     def evaluate(

@@ -554,6 +554,7 @@ class Mixture(DensityMixin, MixtureFitting):
             held_out=others,
             seed=self.random_state if isinstance(self.random_state, int) and self.random_state >= 0 else None,
             history=self.history_.to_json(),
+            missing=samples.missing,
         )
 
     def get_covariance(self, component: int = 0) -> np.ndarray:

@@ -343,7 +343,7 @@ impl MixtureModel {
     }
 
     /// Writes the HTML report.
-    #[pyo3(signature = (x, shape, preset=None, *, scale, path, title, data, labels, axes, value, colours, recognize, held_out, seed, history))]
+    #[pyo3(signature = (x, shape, preset=None, *, scale, path, title, data, labels, axes, value, colours, recognize, held_out, seed, history, missing="error"))]
     fn report(
         &self,
         py: Python<'_>,
@@ -362,11 +362,13 @@ impl MixtureModel {
         held_out: Option<(Elements<'_>, Vec<usize>, f64)>,
         seed: Option<u64>,
         history: &str,
+        missing: &str,
     ) -> PyResult<()> {
-        let samples = x.samples(&shape, preset, None, scale)?;
+        let missing = choice("missing", missing)?;
+        let samples = x.samples(&shape, preset, None, scale)?.with_missing(missing);
         let held_out = match held_out {
             Some((x, shape, scale)) => {
-                let samples = x.samples(&shape, preset, None, scale)?;
+                let samples = x.samples(&shape, preset, None, scale)?.with_missing(missing);
                 Some(detached(py, || HeldOut::new(&self.model, &samples))?)
             }
             None => None,

@@ -101,3 +101,14 @@ def test_what_cannot_be_done_is_refused():
         matmix.LowRank(rank=2).fit(np.ma.array(WHOLE, mask=HIDDEN))
     with pytest.raises(ValueError, match="missing"):
         matmix.Mixture(missing="zero").fit(X)
+
+
+def test_the_report_shows_what_was_missing(tmp_path):
+    model = fitted()
+    model.report(X, tmp_path / "page.html", held_out=X[:50], data="holes")
+    page = (tmp_path / "page.html").read_text()
+    assert 'id="missing"' in page and f"{100 * HIDDEN.mean():.1f} % of the cells" in page
+    plain = matmix.Mixture(2, rank=2, random_state=0).fit(WHOLE)
+    with pytest.raises(ValueError, match="`missing` be `nan`"):
+        plain.report(X, tmp_path / "none.html")
+    assert not (tmp_path / "none.html").exists()

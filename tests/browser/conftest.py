@@ -15,7 +15,7 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ["images", "markup", "signed", "colour", "slices", "curves", "people", "large"]
+PAGES = ["images", "markup", "signed", "colour", "slices", "curves", "people", "missing", "gaps", "large"]
 
 
 def first_of(*names):

@@ -340,3 +340,84 @@ def test_held_out_samples_are_told(browser):
     held_out = browser.data()["summary"]["held_out"]
     assert held_out["samples"] == 60
     assert f"log-likelihood {held_out['log_likelihood']:.1f} per sample" in browser.one("#summary").text
+
+
+def test_missing_cells_are_marked_counted_and_filled_in(browser):
+    browser.open("missing")
+    data = browser.data()
+    missing, samples = data["missing"], data["samples"]
+    text = browser.one("#missing").text
+    assert f"{100 * missing['cells'] / missing['of']:.1f} % of the cells" in text
+    assert "Cells that no sample has\n1: (15, 15)" in text and "250 of 250" in text
+    assert f"Sample {missing['lacking'][0]['index']} ({missing['lacking'][0]['name']}): 784 of 784 cells" in text
+    # The darkest and the lightest of the heat map are what is missing least and most.
+    share = floats(missing["share"])
+    drawn = browser.pixels("#missing-share canvas")
+    table = colour_table("sequential")
+    at = max(range(784), key=lambda i: share[i])
+    assert at == 15 * 28 + 15 and drawn[15][15] == tuple(round(v) for v in table[255])
+    # Holes of the first strip have a colour that is no grey; what was filled in has none of it.
+    strips = browser.all("#missing-list .strip")
+    assert len(strips) == len(missing["filled"]) == 12
+    holes = base64.b64decode(samples["holes"])
+    for number in (1, 12):
+        position = missing["filled"][number - 1]["sample"]
+        canvas = f"#missing-list .triple:nth-child({number}) figure:nth-child(%d) canvas"
+        observed, filled, deviation = (browser.pixels(canvas % i) for i in (1, 2, 3))
+        values, deviations = (floats(missing["filled"][number - 1][name]) for name in ("values", "deviations"))
+        count = 0
+        for i in range(784):
+            bit = position * 784 + i
+            hole = holes[bit // 8] >> (bit % 8) & 1
+            count += hole
+            dot = observed[i // 28][i % 28]
+            assert (len(set(dot)) > 1) == bool(hole)
+            assert (deviations[i] > 0) == bool(hole)
+            assert abs(filled[i // 28][i % 28][0] - 255 * min(1, max(0, values[i]))) <= 1
+            if not hole:
+                assert deviation[i // 28][i % 28] == tuple(round(v) for v in table[0])
+                assert abs(dot[0] - 255 * values[i]) <= 1.5
+        assert count == samples["missing"][position]
+    assert "not observed" in browser.one("#missing-bars").text and "not observed" in browser.one("#reconstruction-bars").text
+    assert browser.logs() == []
+
+
+def test_outliers_of_partial_samples_are_ranked_by_observed_cell(browser):
+    browser.open("missing")
+    samples, outliers = browser.data()["samples"], browser.data()["outliers"]
+    likelihood = floats(samples["log_likelihood"])
+    standing = [likelihood[i] / (784 - samples["missing"][i]) for i in range(len(likelihood)) if samples["missing"][i] < 784]
+    shown = float(browser.one("#outlier-list figcaption b").text.replace("\u2212", "-"))
+    assert shown == pytest.approx(min(standing), rel=1e-3)
+    assert "per observed cell" in browser.one("#outlier-chart").get_attribute("innerHTML")
+    assert samples["missing"][outliers[0]] < 784
+
+
+def test_the_lens_tells_what_was_not_observed(browser):
+    browser.open("missing")
+    strip = browser.all("#missing-list .strip")[-1]
+    frame = strip.find_elements("css selector", "button.frame")[0]
+    browser.js("arguments[0].click()", frame)
+    drawn = browser.pixels("#lens canvas")
+    row, column = next((r, c) for r in range(28) for c in range(28) if len(set(drawn[r][c])) > 1)
+    browser.js(
+        "const c = document.querySelector('#lens canvas'), a = c.getBoundingClientRect();"
+        "c.dispatchEvent(new PointerEvent('pointermove', {clientX: a.left + (arguments[1] + 0.5) * a.width / 28,"
+        " clientY: a.top + (arguments[0] + 0.5) * a.height / 28}))",
+        row, column,
+    )
+    assert browser.one("#lens .status").text.endswith(": not observed")
+    csv = saved(browser, browser.all("#lens .savers button")[2], ".csv").read_text().splitlines()
+    assert csv[row].split(",")[column] == "" and "NaN" not in "".join(csv)
+    browser.js("document.querySelector('#lens').close()")
+
+
+def test_curves_have_gaps_where_nothing_was_observed(browser):
+    browser.open("gaps")
+    missing = browser.data()["missing"]
+    last = browser.all("#missing-list .triple")[-1]
+    count = lambda i, what: len(last.find_elements("css selector", f"figure:nth-child({i}) svg {what}"))
+    assert (count(1, "rect.hole"), count(2, "rect.hole")) == (1, 0)
+    assert count(1, "polyline") in (1, 2) and count(2, "polyline") == 1
+    assert missing["samples"] == 80 and missing["empty"] == missing["never"] == 0
+    assert "m" in browser.one("#missing-bars").text and browser.logs() == []

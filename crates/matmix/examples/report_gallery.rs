@@ -9,7 +9,7 @@ use std::path::Path;
 
 use matmix::data::{Labels, digits};
 use matmix::report::{Axis, HeldOut, ReportOptions, recognise, write_report};
-use matmix::{Distance, FitOptions, History, Model, Samples, SelectOptions, fit, select};
+use matmix::{Distance, FitOptions, History, Missing, Model, Samples, SelectOptions, fit, select};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -36,6 +36,8 @@ fn main() -> Outcome {
     slices(folder)?;
     curves(folder)?;
     people(folder)?;
+    missing(folder)?;
+    gaps(folder)?;
     large(folder)
 }
 
@@ -239,6 +241,54 @@ fn people(folder: &Path) -> Outcome {
         ..Default::default()
     };
     report(folder, "people", &samples, 3, &[3, 3], options)
+}
+
+/// Digits of which cells are missing: scattered ones, blocks, in one sample all of them, and one cell in every sample.
+fn missing(folder: &Path) -> Outcome {
+    let mut random = ChaCha8Rng::seed_from_u64(19);
+    let digits = digits();
+    let few: Vec<usize> = (0..1000).step_by(4).collect();
+    let labels = digits.labels.map(|l| Labels::new(few.iter().map(|&n| l.names[l.index[n]].clone())));
+    let samples = digits.samples.scaled(1.0 / 255.0)?.select(&few)?;
+    let mut values = samples.to_f64(0..few.len())?;
+    for (n, x) in values.chunks_exact_mut(784).enumerate() {
+        let (top, left) = (random.random_range(4..14), random.random_range(4..14));
+        for (i, x) in x.iter_mut().enumerate() {
+            let (row, column) = (i / 28, i % 28);
+            let hidden = match n % 4 {
+                0 => false,
+                1 => (top..top + 10).contains(&row) && (left..left + 10).contains(&column),
+                _ => random.random::<f64>() < 0.1 * (n % 7) as f64,
+            };
+            if hidden || n == 77 || i == 15 * 28 + 15 {
+                *x = f64::NAN;
+            }
+        }
+    }
+    let samples = Samples::from_vec(&[28, 28], values)?.with_missing(Missing::Nan);
+    let names = few.iter().map(|n| format!("digit-{n}.png")).collect();
+    let options = ReportOptions { data: "broken".into(), labels, names, ..Default::default() };
+    report(folder, "missing", &samples, 4, &[6, 6], options)
+}
+
+/// Curves with gaps.
+fn gaps(folder: &Path) -> Outcome {
+    let mut random = ChaCha8Rng::seed_from_u64(23);
+    let mut values = Vec::new();
+    for n in 0..120usize {
+        let (phase, size) = (random.random_range(0.0..6.0), random.random_range(0.6..1.4));
+        let gap = random.random_range(0..540);
+        values.extend((0..600usize).map(|i| {
+            let hidden = n % 3 != 0 && (gap..gap + 60).contains(&i);
+            let value = size * (i as f64 / 48.0 + phase).sin() + random.random_range(-0.1..0.1);
+            if hidden { f32::NAN } else { value as f32 }
+        }));
+    }
+    let samples = Samples::from_vec(&[600], values)?.with_missing(Missing::Nan);
+    let axes = vec![Axis { name: "time".into(), unit: "s".into(), start: 0.0, step: 0.01 }];
+    let value = Axis { name: "height".into(), unit: "m".into(), ..Axis::default() };
+    let options = ReportOptions { data: "tides.npy".into(), axes, value, ..Default::default() };
+    report(folder, "gaps", &samples, 1, &[3], options)
 }
 
 /// Pictures that are too large to travel as they are, and one component.

@@ -34,7 +34,8 @@ function download(name, type, content) {
 // Text for a spreadsheet; a cell that it would take for a formula is made plain text.
 function csvText(rows) {
   const cell = (value) => {
-    if (typeof value === "number") return String(value);
+    // What was not observed is an empty cell.
+    if (typeof value === "number") return Number.isNaN(value) ? "" : String(value);
     const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
     return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
@@ -334,12 +335,12 @@ function spectrumChart(host, name, title, { shares, kept }) {
 function curveChart(spec, width, height = 300) {
   const axis = view.axes[view.row_mode];
   const place = (i) => (axis && axis.step ? axis.start + axis.step * i * (view.block[0] || 1) : i);
-  const { chart, x, y } = frame({
+  const { chart, x, y, box } = frame({
     width, height, x: [place(0), place(spec.values.length - 1)], y: [spec.scale.low, spec.scale.high],
-    xTitle: axisTitle(axis) || "Entry", yTitle: spec.scale.signed ? changeName : valueName, alt: spec.name,
+    xTitle: axisTitle(axis) || "Entry", yTitle: spec.label || (spec.scale.signed ? changeName : valueName), alt: spec.name,
   });
   if (spec.scale.low < 0 && spec.scale.high > 0) chart.append(svg("line", { x1: x(place(0)), x2: x(place(spec.values.length - 1)), y1: y(0), y2: y(0), class: "zero" }));
-  chart.append(svg("polyline", { class: spec.scale.signed ? "series signed" : "series", points: Array.from(spec.values, (v, i) => `${x(place(i)).toFixed(1)},${y(v).toFixed(1)}`).join(" ") }));
+  chart.append(...curveParts(spec.values, (i) => x(place(i)), y, box.top, box.bottom, spec.scale.signed ? "series signed" : "series"));
   return chart;
 }
 
@@ -385,7 +386,7 @@ function openLens(spec) {
   lens.replaceChildren(
     html("div", { class: "panel-head" }, html("h3", { id: "lens-title" }, spec.name),
       html("button", { type: "button", class: "quiet", onclick: () => lens.close() }, "Close")),
-    framed({ ...spec }, readout), colourBar(spec.scale, spec.scale.signed ? changeName : valueName), readout,
+    framed({ ...spec }, readout), colourBar(spec.scale, spec.label || (spec.scale.signed ? changeName : valueName)), readout,
     saver(file, spec.name, { drawn: () => pictureSvg(spec), rows: () => pictureRowsCsv(spec) }));
   lens.showModal();
 }

@@ -47,6 +47,67 @@ pub struct Content {
     pub agreement: Option<Agreement>,
     /// The recognition experiment, where it was asked for.
     pub recognition: Option<Confusion>,
+    /// What was missing and what the model fills in, where cells are missing.
+    pub missing: Option<MissingCells>,
+}
+
+/// What was missing of the samples, and what the model fills in.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MissingCells {
+    /// How many cells are missing, of all samples.
+    pub cells: usize,
+    /// Of how many.
+    pub of: usize,
+    /// How many samples lack at least one.
+    pub samples: usize,
+    /// How many samples have none.
+    pub empty: usize,
+    /// How many cells no sample has.
+    pub never: usize,
+    /// Where the first of those are.
+    pub never_named: Vec<String>,
+    /// The share of the samples that lack each cell, in the page's shape.
+    pub share: Floats,
+    /// The samples with most missing cells, the worst first.
+    pub lacking: Vec<Lacking>,
+    /// Some samples filled in, from those with the fewest missing cells to those with the most.
+    pub filled: Vec<Filled>,
+}
+
+impl MissingCells {
+    pub(crate) fn in_words(&self) -> String {
+        let share = short(100.0 * self.cells as f64 / self.of as f64);
+        format!(
+            "{} of {} ({share} %), in {} samples",
+            grouped(self.cells),
+            grouped(self.of),
+            grouped(self.samples)
+        )
+    }
+}
+
+/// A sample with many missing cells.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Lacking {
+    /// Its position on the page.
+    pub sample: usize,
+    /// Where it is in the user's data.
+    pub index: usize,
+    /// What it is called, where samples have names. Not trusted.
+    pub name: String,
+    /// How many of its cells are missing.
+    pub missing: usize,
+}
+
+/// A sample whose missing cells were filled in.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Filled {
+    /// Its position on the page.
+    pub sample: usize,
+    /// Observed cells as they were, the others by their conditional means; in the page's shape.
+    pub values: Floats,
+    /// The standard deviation of each cell given the observed ones; 0 where it was observed.
+    pub deviations: Floats,
 }
 
 /// The head of the report.
@@ -92,6 +153,8 @@ pub struct Summary {
     pub metadata: Vec<(String, String)>,
     /// How well the model does on samples it was not fitted to, where they were given.
     pub held_out: Option<HeldOut>,
+    /// How many cells were missing, in words, where any was.
+    pub missing: Option<String>,
 }
 
 /// One line of the summary table.
@@ -128,6 +191,7 @@ impl Summary {
             ),
             ("BIC", with_digits(self.bic)),
         ];
+        let missing = self.missing.clone().map(|text| ("Missing cells", text));
         let held_out = self.held_out.as_ref().map(|held_out| ("Held out", held_out.in_words()));
         let run = [
             ("Iterations", self.iterations.map_or_else(unknown, |i| i.to_string())),
@@ -136,8 +200,12 @@ impl Summary {
             ("Seed", self.seed.map_or_else(unknown, |s| s.to_string())),
             ("Version", format!("matmix {}", self.version)),
         ];
-        let known =
-            fitted.into_iter().chain(held_out).chain(run).map(|(name, value)| (name.to_owned(), value));
+        let known = fitted
+            .into_iter()
+            .chain(missing)
+            .chain(held_out)
+            .chain(run)
+            .map(|(name, value)| (name.to_owned(), value));
         let further = self.metadata.iter().cloned();
         known.chain(further).map(|(name, value)| Fact { name, value }).collect()
     }
@@ -389,7 +457,7 @@ pub struct StoredSamples {
     pub log_likelihood: Floats,
     /// ‖X − X̂‖.
     pub error: Floats,
-    /// ‖X − X̂‖ / ‖X‖.
+    /// ‖X − X̂‖ / ‖X − M‖, M being the mean of all samples.
     pub relative_error: Floats,
     /// The posterior mean of the core under that component, ρ numbers each.
     pub core: Floats,
@@ -405,6 +473,10 @@ pub struct StoredSamples {
     pub low: Floats,
     /// The value of byte 255, one per picture.
     pub high: Floats,
+    /// How many cells each lacks; empty where no sample lacks any.
+    pub missing: Vec<usize>,
+    /// Which elements of the pictures were not observed: a bit each, the first one the lowest of its byte. Empty where all were.
+    pub holes: Bytes,
 }
 
 /// Counts between edges.

@@ -2,14 +2,17 @@
 
 use super::agreement::agreement;
 use super::chosen::chosen;
-use super::content::{Bytes, Component, Content, Entry, Floats, Map, Step, StoredSamples, Summary};
+use super::content::{
+    Bytes, Component, Content, Entry, Floats, Map, MissingCells, Step, StoredSamples, Summary,
+};
 use super::findings::{Cast, Findings, histogram};
 use super::layout::{self, Blocks};
+use super::missing::{self, missing_cells};
 use super::options::ReportOptions;
 use super::plane::leading_plane;
 use super::recognition::Confusion;
 use super::spectra::spectra;
-use super::survey::{squared_distances, survey};
+use super::survey::{Survey, squared_distances, survey};
 use crate::data::{Element, Samples};
 use crate::error::{Error, Result, sides};
 use crate::infer::ask;
@@ -30,9 +33,13 @@ pub fn gather(model: &Mixture, samples: &Samples<'_>, options: &ReportOptions) -
         });
     }
     let survey = survey(samples)?;
-    let findings = Findings::new(model, samples)?;
+    let findings = Findings::new(model, samples, &survey)?;
     let own = |n: usize| model.components()[findings.component[n]].mean();
-    let [spread, distance] = squared_distances(samples, |n| [&survey.mean, own(n)])?;
+    let [spread, mut distance] = squared_distances(samples, |n| [&survey.mean, own(n)])?;
+    if survey.missing() > 0 {
+        // Those with fewer observed cells are not nearer for that.
+        distance.iter_mut().enumerate().for_each(|(n, d)| *d = far(*d, survey.observed(n)));
+    }
     let relative = |n: usize| ratio(findings.squared_error[n], spread[n]).sqrt();
     let relative_error: Vec<f64> = (0..samples.len()).map(relative).collect();
     let recognition = options.recognition.as_ref();
@@ -44,11 +51,13 @@ pub fn gather(model: &Mixture, samples: &Samples<'_>, options: &ReportOptions) -
             expected: "an experiment on these samples",
         });
     }
+    let (holes, size) = (&survey.holes, samples.sample_len());
+    let components = model.n_components();
     let cast =
-        Cast::new(&findings, &distance, &relative_error, model.n_components(), mistakes, options.points);
+        Cast::new(&findings, &distance, &relative_error, components, mistakes, holes, size, options.points);
 
-    // The means are numbers of four bytes; pictures are one byte an element.
-    let pictures = cast.parts + 4 * model.n_components();
+    // Means, and what was filled in with its deviations, are numbers of four bytes; pictures are one byte an element.
+    let pictures = cast.parts + 4 * model.n_components() + 8 * cast.filled.len();
     let (view, blocks) = layout::view(
         samples.shape(),
         samples.element(),
@@ -63,7 +72,8 @@ pub fn gather(model: &Mixture, samples: &Samples<'_>, options: &ReportOptions) -
     let log_likelihood = total(&findings.log_likelihood);
     let squared_error = total(&findings.squared_error);
     let criteria = model.criteria(log_likelihood, findings.entropy, samples.total_weight());
-    let (stored, map) = stored(model, samples, &findings, &relative_error, &cast, &blocks, options)?;
+    let (stored, map) = stored(model, samples, &findings, &relative_error, &survey, &cast, &blocks, options)?;
+    let missing = missing_cells(model, samples, &survey, &cast, &blocks, options)?;
     let on_page: Vec<usize> = cast.index.iter().map(|&n| findings.component[n]).collect();
     let spectra = spectra(model, &samples.clone().select(&cast.index)?, &on_page)?;
     let history = options.history.as_ref();
@@ -89,6 +99,7 @@ pub fn gather(model: &Mixture, samples: &Samples<'_>, options: &ReportOptions) -
         version: env!("CARGO_PKG_VERSION").to_owned(),
         metadata: metadata(options, &blocks, &stored),
         held_out: options.held_out.clone(),
+        missing: missing.as_ref().map(MissingCells::in_words),
         data: data.clone(),
     };
     Ok(Content {
@@ -96,7 +107,8 @@ pub fn gather(model: &Mixture, samples: &Samples<'_>, options: &ReportOptions) -
         summary,
         warnings: warnings(history)
             .into_iter()
-            .chain(idle(model, criteria.bic, total(&spread), samples))
+            .chain(missing.iter().flat_map(missing::warnings))
+            .chain(idle(model, criteria.bic, total(&spread), samples, &survey))
             .collect(),
         history: history.map(steps).unwrap_or_default(),
         chosen: history.and_then(|history| history.choice.as_ref()).and_then(chosen),
@@ -108,13 +120,14 @@ pub fn gather(model: &Mixture, samples: &Samples<'_>, options: &ReportOptions) -
         samples: stored,
         reconstructions: cast.spread,
         outliers: cast.outliers,
-        histogram: histogram(&findings.log_likelihood),
+        histogram: histogram(&findings.standing),
         map,
         agreement: options
             .labels
             .as_ref()
             .map(|labels| agreement(&findings.component, model.n_components(), labels)),
         recognition: recognition.map(|r| Confusion { mistakes: cast.mistakes, ..r.clone() }),
+        missing,
         view,
     })
 }
@@ -124,12 +137,18 @@ fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part.max(0.0) / whole } else { 0.0 }
 }
 
+/// A sum of squares for each cell that was observed; endless where none was.
+fn far(squares: f64, observed: usize) -> f64 {
+    if observed > 0 { squares / observed as f64 } else { f64::INFINITY }
+}
+
 /// One pass over the chosen samples: cores, places on the map, and pictures as far as they fit.
 fn stored(
     model: &Mixture,
     samples: &Samples<'_>,
     findings: &Findings,
     relative_error: &[f64],
+    survey: &Survey,
     cast: &Cast,
     blocks: &Blocks,
     options: &ReportOptions,
@@ -157,7 +176,8 @@ fn stored(
     let plane = leading_plane(rows, coarse.len());
     let labels = options.labels.as_ref();
     let pictures = (options.picture_bytes / blocks.len()).max(cast.parts).min(cast.index.len());
-    let (pixels, low, high) = quantised(&chosen, pictures, blocks)?;
+    let Quantised { pixels, low, high, holes } = quantised(&chosen, pictures, blocks)?;
+    let partial = survey.missing() > 0;
     let column = |of: &[f64]| Floats::new(cast.index.iter().map(|&n| of[n]));
     let stored = StoredSamples {
         component: cast.index.iter().map(|&n| findings.component[n]).collect(),
@@ -174,6 +194,8 @@ fn stored(
         pixels: Bytes::new(&pixels),
         low: Floats::new(low),
         high: Floats::new(high),
+        missing: cast.index.iter().filter(|_| partial).map(|&n| survey.holes[n]).collect(),
+        holes: if partial { missing::packed(&holes) } else { Bytes::default() },
         name: cast.index.iter().filter_map(|&n| options.names.get(n).cloned()).collect(),
         index: cast.index.clone(),
     };
@@ -208,29 +230,46 @@ impl Reduced {
     }
 }
 
-/// The first `count` samples as bytes, and the values of bytes 0 and 255 for each.
+/// Samples as bytes.
+struct Quantised {
+    pixels: Vec<u8>,
+    /// The value of byte 0, one per sample.
+    low: Vec<f64>,
+    /// The value of byte 255, one per sample.
+    high: Vec<f64>,
+    /// Which of the pixels were not observed.
+    holes: Vec<bool>,
+}
+
+/// The first `count` samples as bytes.
 ///
 /// Images of bytes keep their bytes; anything else uses all 256 steps for the range of each sample.
-fn quantised(samples: &Samples<'_>, count: usize, blocks: &Blocks) -> Result<(Vec<u8>, Vec<f64>, Vec<f64>)> {
+fn quantised(samples: &Samples<'_>, count: usize, blocks: &Blocks) -> Result<Quantised> {
     let exact = samples.element() == Element::U8 && samples.scale() > 0.0;
-    let mut pixels = Vec::with_capacity(count * blocks.len());
-    let (mut lows, mut highs) = (Vec::with_capacity(count), Vec::with_capacity(count));
+    let mut found = Quantised {
+        pixels: Vec::with_capacity(count * blocks.len()),
+        low: Vec::with_capacity(count),
+        high: Vec::with_capacity(count),
+        holes: Vec::with_capacity(count * blocks.len()),
+    };
     for n in 0..count {
-        let x = blocks.reduce(&samples.to_f64(n..n + 1)?);
+        let x = blocks.reduce_observed(&samples.to_f64(n..n + 1)?);
         let (low, high) = if exact {
             (0.0, 255.0 * samples.scale())
         } else {
-            // In single precision, as the page will read them.
+            // In single precision, as the page will read them; nothing observed is nothing to be seen.
             let low = x.iter().copied().fold(f64::INFINITY, f64::min);
             let high = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            (f64::from(low as f32), f64::from(high as f32))
+            if low <= high { (f64::from(low as f32), f64::from(high as f32)) } else { (0.0, 0.0) }
         };
         let step = if high > low { 255.0 / (high - low) } else { 0.0 };
-        pixels.extend(x.iter().map(|v| ((v - low) * step).round().clamp(0.0, 255.0) as u8));
-        lows.push(low);
-        highs.push(high);
+        // NaN becomes 0.
+        found.pixels.extend(x.iter().map(|v| ((v - low) * step).round().clamp(0.0, 255.0) as u8));
+        found.holes.extend(x.iter().map(|v| v.is_nan()));
+        found.low.push(low);
+        found.high.push(high);
     }
-    Ok((pixels, lows, highs))
+    Ok(found)
 }
 
 fn component(
@@ -343,10 +382,12 @@ fn warnings(history: Option<&History>) -> Vec<String> {
 }
 
 /// Says so if a single mean with the same noise everywhere does as well: then there is nothing to see in the pictures.
-fn idle(model: &Mixture, bic: f64, spread: f64, samples: &Samples<'_>) -> Option<String> {
+fn idle(model: &Mixture, bic: f64, spread: f64, samples: &Samples<'_>, survey: &Survey) -> Option<String> {
     let (n, size) = (samples.total_weight(), model.sample_len() as f64);
-    let variance = spread / (n * size);
-    let log_likelihood = -0.5 * n * size * ((2.0 * std::f64::consts::PI * variance).ln() + 1.0);
+    let missing: f64 = (0..samples.len()).map(|i| samples.weight(i) * survey.holes[i] as f64).sum();
+    let observed = n * size - missing;
+    let variance = spread / observed;
+    let log_likelihood = -0.5 * observed * ((2.0 * std::f64::consts::PI * variance).ln() + 1.0);
     let plain = -2.0 * log_likelihood + (size + 1.0) * n.ln();
     (bic >= plain).then(|| {
         "By BIC this model explains these samples no better than one mean with the same noise everywhere: its pictures may \

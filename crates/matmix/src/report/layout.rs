@@ -72,6 +72,17 @@ impl Blocks {
         x
     }
 
+    /// The same of a sample with missing cells (NaN): each block is averaged over what was observed of it, and is NaN where nothing was.
+    pub(crate) fn reduce_observed(&self, sample: &[f64]) -> Vec<f64> {
+        if self.is_identity() || !sample.iter().any(|x| x.is_nan()) {
+            return self.reduce(sample);
+        }
+        let zeros: Vec<f64> = sample.iter().map(|&x| if x.is_nan() { 0.0 } else { x }).collect();
+        let ones: Vec<f64> = sample.iter().map(|x| f64::from(u8::from(!x.is_nan()))).collect();
+        // 0/0 is NaN.
+        self.reduce(&zeros).iter().zip(self.reduce(&ones)).map(|(sum, share)| sum / share).collect()
+    }
+
     /// The loadings of mode `d` with the rows of each block averaged.
     pub(crate) fn reduce_rows(&self, d: usize, loadings: &Matrix) -> Matrix {
         let rows = loadings.rows().div_ceil(self.block[d]);
@@ -191,6 +202,16 @@ mod tests {
         let found = expand(&core, &reduced);
         let expected = blocks.reduce(&expand(&core, &loadings));
         assert!(found.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-12));
+    }
+
+    #[test]
+    fn a_block_is_the_mean_of_what_was_observed_of_it() {
+        let nan = f64::NAN;
+        let blocks = Blocks::new(&[2, 4], 2, None);
+        let found = blocks.reduce_observed(&[1.0, nan, nan, nan, nan, 3.0, nan, nan]);
+        // Blocks of 1×2: the rows stay.
+        assert_eq!((found[0], found[2]), (1.0, 3.0));
+        assert!(found[1].is_nan() && found[3].is_nan());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `content` | the data contract: everything a page shows |
-//! | `gather` | model and samples → content; with `survey`, `findings`, `layout`, `plane`, `spectra`, `agreement` and `chosen` |
+//! | `gather` | model and samples → content; with `survey`, `findings`, `layout`, `missing`, `plane`, `spectra`, `agreement` and `chosen` |
 //! | `recognition` | the recognition experiment: confusion, mistakes |
 //! | `held_out` | what a model makes of samples it was not fitted to |
 //! | `words` | numbers as people read them |
@@ -31,6 +31,7 @@ mod findings;
 mod gather;
 mod held_out;
 mod layout;
+mod missing;
 mod options;
 mod plane;
 mod recognition;

@@ -23,7 +23,8 @@ function floats(base64) {
 
 // Numbers as people read them: four digits, a real minus sign, no exponent where none is needed.
 function format(x, digits = 4) {
-  if (!Number.isFinite(x)) return String(x);
+  if (Number.isNaN(x)) return "not observed";
+  if (!Number.isFinite(x)) return x > 0 ? "\u221e" : "\u2212\u221e";
   if (x === 0) return "0";
   const size = Math.abs(x);
   let text;
@@ -55,6 +56,11 @@ for (const name of ["responsibility", "log_likelihood", "error", "relative_error
   stored[name] = floats(data.samples[name]);
 }
 stored.pixels = bytes(data.samples.pixels);
+stored.holes = bytes(data.samples.holes);
+const partial = stored.missing.length > 0;
+
+// What samples are compared by: densities of different numbers of cells do not compare.
+const standing = (position) => (partial ? stored.log_likelihood[position] / (product(data.summary.shape) - stored.missing[position]) : stored.log_likelihood[position]);
 
 // B ×_1 U^(1) … ×_D U^(D), plus the mean unless only the change is wanted: one mode after the other, in doubles.
 function compose(k, core, withMean = true) {
@@ -87,14 +93,15 @@ function compose(k, core, withMean = true) {
 const coreOf = (position) => stored.core.slice(position * coreSize, (position + 1) * coreSize);
 const reconstruction = (position) => compose(stored.component[position], coreOf(position));
 
-// The elements of a stored sample, or null where the page had no room for them.
+// The elements of a stored sample, NaN where they were not observed, or null where the page had no room for them.
 function original(position) {
   if (position >= stored.pictures) return null;
   const low = stored.low[position];
   const step = (stored.high[position] - low) / 255;
   const from = position * sampleSize;
   const out = new Float64Array(sampleSize);
-  for (let i = 0; i < sampleSize; i++) out[i] = low + step * stored.pixels[from + i];
+  const observed = (bit) => !partial || !((stored.holes[bit >> 3] >> (bit & 7)) & 1);
+  for (let i = 0; i < sampleSize; i++) out[i] = observed(from + i) ? low + step * stored.pixels[from + i] : NaN;
   return out;
 }
 
@@ -150,7 +157,12 @@ function shade(value, low, high) {
 // How a kind of value is shown: the samples' own scale, or a signed scale that is symmetric about zero.
 const valueScale = { table: view.colours, low: view.low, high: view.high };
 const signedScale = (reach) => ({ table: "diverging", low: -reach, high: reach, signed: true });
-const reachOf = (values) => values.reduce((most, v) => Math.max(most, Math.abs(v)), 0) || 1;
+const reachOf = (values) => values.reduce((most, v) => (Number.isFinite(v) ? Math.max(most, Math.abs(v)) : most), 0) || 1;
+// From nothing up, for shares and deviations; without a unit of its own it has that of the values.
+const amountScale = (most, unit) => ({ table: "sequential", low: 0, high: most, unit });
+
+// What was not observed has a colour that no table has, and a pattern for whoever cannot tell it by that.
+const HOLE = [[236, 96, 176], [255, 176, 220]];
 
 // ---- layout --------------------------------------------------------------------------------------------------
 
@@ -198,11 +210,14 @@ function paint(canvas, values, scale) {
   const table = tables[scale.table];
   let at = 0;
   const offset = elementIndex(0, 0);
+  const channel = view.kind === "colour" ? strides[otherModes[0]] : 0;
+  const isHole = (index) => Number.isNaN(values[index]) || Number.isNaN(values[index + channel]) || Number.isNaN(values[index + 2 * channel]);
   for (let row = 0; row < pictureRows; row++) {
     for (let column = 0; column < pictureColumns; column++) {
       const index = offset + row * strides[view.row_mode] + column * strides[view.column_mode];
-      if (view.kind === "colour") {
-        const channel = strides[otherModes[0]];
+      if (partial && isHole(index)) {
+        for (let c = 0; c < 3; c++) image.data[at + c] = HOLE[(row + column) % 2][c];
+      } else if (view.kind === "colour") {
         for (let c = 0; c < 3; c++) image.data[at + c] = shade(values[index + c * channel], scale.low, scale.high);
       } else {
         const from = 3 * shade(values[index], scale.low, scale.high);
@@ -232,16 +247,37 @@ const html = (tag, attributes, ...children) => element(null, tag, attributes, ch
 const svg = (tag, attributes, ...children) => element("http://www.w3.org/2000/svg", tag, attributes, children);
 const byId = (id) => document.getElementById(id);
 
+// The observed runs of a curve as lines, and its holes as bands from `top` to `bottom`.
+function curveParts(values, x, y, top, bottom, line) {
+  const parts = [];
+  let from = 0;
+  while (from < values.length) {
+    const hole = Number.isNaN(values[from]);
+    let end = from + 1;
+    while (end < values.length && Number.isNaN(values[end]) === hole) end += 1;
+    if (hole) {
+      const [left, right] = [x(from - 0.5), x(end - 0.5)];
+      parts.unshift(svg("rect", { x: left.toFixed(2), width: (right - left).toFixed(2), y: top, height: bottom - top, class: "hole" }));
+    } else {
+      // One value alone is a dash.
+      const places = end - from > 1 ? Array.from({ length: end - from }, (_, n) => from + n) : [from - 0.3, from + 0.3];
+      const points = places.map((i) => `${x(i).toFixed(2)},${y(values[Math.round(i)]).toFixed(2)}`).join(" ");
+      parts.push(svg("polyline", { points, class: line }));
+    }
+    from = end;
+  }
+  return parts;
+}
+
 // A curve as a small drawing without axes; the lens draws it with them.
 function curveSvg(values, scale, width = 120, height = 60) {
   const x = (i) => (width * i) / Math.max(1, values.length - 1);
   const y = (v) => height - 2 - ((height - 4) * (v - scale.low)) / (scale.high - scale.low || 1);
-  const points = Array.from(values, (v, i) => `${x(i).toFixed(2)},${y(v).toFixed(2)}`).join(" ");
   const drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "curve", preserveAspectRatio: "none" });
   if (scale.low < 0 && scale.high > 0) {
     drawing.append(svg("line", { x1: 0, x2: width, y1: y(0), y2: y(0), class: "zero" }));
   }
-  drawing.append(svg("polyline", { points, class: scale.signed ? "signed" : "plain" }));
+  drawing.append(...curveParts(values, x, y, 0, height, scale.signed ? "signed" : "plain"));
   return drawing;
 }
 
@@ -265,7 +301,7 @@ function drawing(values, scale) {
 }
 
 // A picture with a caption: click or Enter opens it in the lens.
-function picture({ values, scale = valueScale, name, caption = "" }) {
+function picture({ values, scale = valueScale, name, caption = "", label = null }) {
   if (!values) {
     const text = "The page had no room for this sample's elements.";
     return html("figure", { class: "picture" }, html("div", { class: "missing", role: "img", "aria-label": `${name}: ${text}`, title: text }, "–"),
@@ -275,7 +311,7 @@ function picture({ values, scale = valueScale, name, caption = "" }) {
   art.setAttribute("aria-hidden", "true");
   const button = html("button", { type: "button", class: "frame", "aria-label": `${name}. Enlarge`, title: name }, art);
   const figure = html("figure", { class: "picture" }, button, html("figcaption", null, caption));
-  figure.spec = { values, scale, name };
+  figure.spec = { values, scale, name, label };
   button.addEventListener("click", () => openLens(figure.spec));
   figure.show = (next, changes = {}) => {
     Object.assign(figure.spec, { values: next }, changes);
@@ -305,7 +341,7 @@ function fillStrip(host, pictures) {
 
 // A colour bar with its end values and what they are.
 function colourBar(scale, label) {
-  const unit = view.value && view.value.unit ? ` ${view.value.unit}` : "";
+  const unit = scale.unit ?? (view.value && view.value.unit ? ` ${view.value.unit}` : "");
   if (view.kind === "curve") {
     return html("p", { class: "colour-bar" }, `${label}: from ${format(scale.low)} to ${format(scale.high)}${unit}`);
   }
@@ -326,3 +362,15 @@ function colourBar(scale, label) {
 
 const valueName = axisTitle(view.value) || "Value";
 const changeName = `Change of ${axisTitle(view.value) || "value"}`;
+
+// What the colour of missing cells means; nothing where none is missing.
+function holeKey() {
+  if (!partial) return [];
+  const canvas = html("canvas", { width: 4, height: 2, class: "hole-key", "aria-hidden": "true" });
+  const context = canvas.getContext("2d");
+  for (let i = 0; i < 8; i++) {
+    context.fillStyle = `rgb(${HOLE[((i >> 2) + i) % 2].join(" ")})`;
+    context.fillRect(i % 4, i >> 2, 1, 1);
+  }
+  return [html("p", { class: "colour-bar" }, canvas, html("span", { class: "bar-label" }, "not observed"))];
+}

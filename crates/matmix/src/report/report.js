@@ -1,6 +1,7 @@
 // Part 3 of 3: the sections of the page, in the page's order.
 
 const likelihoodName = "Log-likelihood";
+const standingName = partial ? "Log-likelihood per observed cell" : likelihoodName;
 
 // ---- the head ------------------------------------------------------------------------------------------------
 
@@ -262,7 +263,7 @@ function drawReconstructions() {
   });
   const reaches = triples.filter((t) => t.rest).map((t) => reachOf(t.rest));
   const residual = signedScale(Math.max(...reaches, 1e-300));
-  byId("reconstruction-bars").append(...(view.colours === "grey" ? [] : [colourBar(valueScale, valueName)]), colourBar(residual, "Residual"));
+  byId("reconstruction-bars").append(...(view.colours === "grey" ? [] : [colourBar(valueScale, valueName)]), colourBar(residual, "Residual"), ...holeKey());
   byId("reconstruction-list").append(...triples.map(({ position, from, to, rest }) => {
     const strip = html("div", { class: "strip three" });
     fillStrip(strip, [
@@ -273,6 +274,38 @@ function drawReconstructions() {
     strip.setAttribute("aria-label", sampleName(position));
     return html("figure", { class: "triple" }, strip, html("figcaption", null, html("b", null, percent(stored.relative_error[position])),
       ` ${sampleName(position).replace("Sample", "sample")}`));
+  }));
+}
+
+// ---- missing cells -------------------------------------------------------------------------------------------
+
+function drawMissing() {
+  const missing = data.missing;
+  if (!missing) return;
+  const cells = product(data.summary.shape);
+  const share = floats(missing.share).map((v) => 100 * v);
+  const often = amountScale(Math.max(...share), " %");
+  const oftenName = "Samples that lack the cell";
+  byId("missing-share").append(picture({ values: share, scale: often, name: "How often each cell is missing", label: oftenName }), colourBar(often, oftenName));
+  const lacking = byId("missing-lacking");
+  fillStrip(lacking, missing.lacking.map((of) => samplePicture(of.sample, `${of.index}: ${percent(of.missing / cells)}`)));
+  lacking.setAttribute("aria-label", "The samples with most missing cells");
+  if (!missing.filled.length) return;
+  const filled = missing.filled.map((of) => ({ position: of.sample, values: floats(of.values), deviations: floats(of.deviations) }));
+  const doubt = amountScale(Math.max(...filled.map((of) => reachOf(of.deviations))));
+  const doubtName = "Standard deviation";
+  byId("missing-bars").append(...(view.colours === "grey" ? [] : [colourBar(valueScale, valueName)]), colourBar(doubt, doubtName), ...holeKey());
+  byId("missing-list").append(...filled.map(({ position, values, deviations }) => {
+    const strip = html("div", { class: "strip three" });
+    const name = sampleName(position);
+    fillStrip(strip, [
+      picture({ values: original(position), name: `${name}, as observed`, caption: "observed" }),
+      picture({ values, name: `${name}, filled in`, caption: "filled in" }),
+      picture({ values: deviations, scale: doubt, name: `${name}, standard deviation of what was filled in`, caption: "deviation", label: doubtName }),
+    ]);
+    strip.setAttribute("aria-label", name);
+    return html("figure", { class: "triple" }, strip, html("figcaption", null, html("b", null, percent(stored.missing[position] / cells)),
+      ` missing of ${name.replace("Sample", "sample")}`));
   }));
 }
 
@@ -295,8 +328,8 @@ function setUpMap() {
   const choice = html("select", { id: "map-colours" }, html("option", { value: "component" }, "component"), byLabel && html("option", { value: "label" }, "label"));
   const save = saver("map", "the map", {
     drawn: () => host.querySelector("svg"),
-    rows: () => [["sample", "component", ...(byLabel ? ["label"] : []), "x", "y", "log-likelihood", "relative error"],
-      ...stored.index.map((n, i) => [n, stored.component[i], ...(byLabel ? [labelOf(i)] : []), stored.x[i], stored.y[i], stored.log_likelihood[i], stored.relative_error[i]])],
+    rows: () => [["sample", "component", ...(byLabel ? ["label"] : []), "x", "y", "log-likelihood", "relative error", ...(partial ? ["missing cells"] : [])],
+      ...stored.index.map((n, i) => [n, stored.component[i], ...(byLabel ? [labelOf(i)] : []), stored.x[i], stored.y[i], stored.log_likelihood[i], stored.relative_error[i], ...(partial ? [stored.missing[i]] : [])])],
   });
   const find = html("input", { type: "search", id: "map-find", placeholder: "number, name or label", "aria-label": "Find a sample by its number, name or label; Enter finds the next" });
   const zoomer = (text, label, factor) => html("button", { type: "button", class: "zoom", "aria-label": label, title: label, onclick: () => zoomBy(factor) }, text);
@@ -392,7 +425,8 @@ function setUpMap() {
     live.textContent = sampleName(i);
     const fact = (name, value) => html("div", null, html("dt", null, name), html("dd", null, value));
     facts.replaceChildren(fact("Component", `${stored.component[i]} (${percent(stored.responsibility[i])})`),
-      fact(likelihoodName, format(stored.log_likelihood[i])), fact("Relative error", percent(stored.relative_error[i])));
+      fact(likelihoodName, format(stored.log_likelihood[i])), fact("Relative error", percent(stored.relative_error[i])),
+      ...(partial ? [fact("Missing cells", `${stored.missing[i]} of ${product(data.summary.shape)}`)] : []));
   };
 
   const drawLegend = () => {
@@ -472,12 +506,12 @@ function setUpMap() {
 
 function drawOutliers() {
   histogramChart(byId("outlier-chart"), "log-likelihoods", "Log-likelihoods of all samples", {
-    edges: data.histogram.edges, counts: data.histogram.counts, xTitle: likelihoodName, rug: data.outliers.map((position) => stored.log_likelihood[position]),
+    edges: data.histogram.edges, counts: data.histogram.counts, xTitle: standingName, rug: data.outliers.map(standing).filter(Number.isFinite),
   });
   const list = byId("outlier-list");
   fillStrip(list, data.outliers.map((position) => {
     const figure = samplePicture(position, "");
-    figure.querySelector("figcaption").append(html("b", null, format(stored.log_likelihood[position])), html("br"), sampleName(position), html("br"), `component ${stored.component[position]}`);
+    figure.querySelector("figcaption").append(html("b", null, format(standing(position))), html("br"), sampleName(position), html("br"), `component ${stored.component[position]}`);
     return figure;
   }));
   list.setAttribute("aria-label", "The least likely samples");
@@ -581,6 +615,7 @@ drawComponents();
 setUpModes();
 setUpExplorer();
 drawReconstructions();
+drawMissing();
 setUpMap();
 drawOutliers();
 shadeTables();

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::data::Samples;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// What a pass over the values finds.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -18,16 +18,42 @@ pub(crate) struct Survey {
     pub(crate) middle_low: f64,
     /// The value above which one in a thousand lies.
     pub(crate) middle_high: f64,
+    /// How many cells are missing of each sample.
+    pub(crate) holes: Vec<usize>,
+    /// How many samples lack each cell.
+    pub(crate) lacking: Vec<usize>,
 }
 
-/// Reads every sample once. NaN and infinity are errors: no figure could show them.
+impl Survey {
+    /// How many cells are missing in all.
+    pub(crate) fn missing(&self) -> usize {
+        self.holes.iter().sum()
+    }
+
+    /// How many cells were observed of sample `n`.
+    pub(crate) fn observed(&self, n: usize) -> usize {
+        self.mean.len() - self.holes[n]
+    }
+}
+
+/// Reads every sample once. Infinity is an error, and NaN where it is not a missing cell: no figure could show them.
+///
+/// The mean of a cell is that of the samples that have it; one that none has gets the mean of all others.
 pub(crate) fn survey(samples: &Samples<'_>) -> Result<Survey> {
     const KEPT: usize = 1 << 20;
     let size = samples.sample_len();
     let stride = (samples.len() * size).div_ceil(KEPT) | 1;
     let total = samples.total_weight();
-    let mean = vec![0.0; size];
-    let mut found = Survey { mean, low: f64::INFINITY, high: f64::NEG_INFINITY, ..Survey::default() };
+    let mut found = Survey {
+        mean: vec![0.0; size],
+        low: f64::INFINITY,
+        high: f64::NEG_INFINITY,
+        holes: vec![0; samples.len()],
+        lacking: vec![0; size],
+        ..Survey::default()
+    };
+    // The share of the weight that each cell does not have.
+    let mut lost = vec![0.0; size];
     let mut kept = Vec::new();
     in_pieces(samples, |range, values| {
         if values.iter().any(|v| !v.is_finite()) {
@@ -35,9 +61,17 @@ pub(crate) fn survey(samples: &Samples<'_>) -> Result<Survey> {
         }
         for (n, x) in range.clone().zip(values.chunks_exact(size)) {
             let share = samples.weight(n) / total;
-            found.mean.iter_mut().zip(x).for_each(|(mean, v)| *mean += share * v);
+            for (i, &v) in x.iter().enumerate() {
+                if v.is_nan() {
+                    lost[i] += share;
+                    found.lacking[i] += 1;
+                    found.holes[n] += 1;
+                } else {
+                    found.mean[i] += share * v;
+                }
+            }
         }
-        for (i, &v) in values.iter().enumerate() {
+        for (i, &v) in values.iter().enumerate().filter(|(_, v)| !v.is_nan()) {
             found.low = found.low.min(v);
             found.high = found.high.max(v);
             if (range.start * size + i).is_multiple_of(stride) {
@@ -46,13 +80,34 @@ pub(crate) fn survey(samples: &Samples<'_>) -> Result<Survey> {
         }
         Ok(())
     })?;
+    if found.low > found.high {
+        return Err(Error::NothingObserved);
+    }
+    level(&mut found.mean, &lost);
+    if kept.is_empty() {
+        kept = vec![found.low, found.high];
+    }
     kept.sort_unstable_by(f64::total_cmp);
     let at = |share: f64| kept[((kept.len() - 1) as f64 * share).round() as usize];
     (found.middle_low, found.middle_high) = (at(0.001), at(0.999));
     Ok(found)
 }
 
-/// ‖X_n − M‖² of every sample, for both of the means that `means` gives for its number.
+/// Makes means of sums that lack these shares of their weight; a cell that lacks all of it gets the mean of the others.
+fn level(sums: &mut [f64], lost: &[f64]) {
+    // What rounding leaves of a share of nothing.
+    const NOTHING: f64 = 1e-9;
+    if lost.iter().all(|&lost| lost == 0.0) {
+        return;
+    }
+    let seen: f64 = lost.iter().map(|lost| 1.0 - lost).sum();
+    let middle = if seen > NOTHING { sums.iter().sum::<f64>() / seen } else { 0.0 };
+    for (sum, lost) in sums.iter_mut().zip(lost) {
+        *sum = if 1.0 - lost > NOTHING { *sum / (1.0 - lost) } else { middle };
+    }
+}
+
+/// ‖X_n − M‖² of the observed cells of every sample, for both of the means that `means` gives for its number.
 pub(crate) fn squared_distances<'m>(
     samples: &Samples<'_>,
     means: impl Fn(usize) -> [&'m [f64]; 2],
@@ -61,7 +116,8 @@ pub(crate) fn squared_distances<'m>(
     in_pieces(samples, |range, values| {
         for (n, x) in range.zip(values.chunks_exact(samples.sample_len())) {
             for (found, mean) in found.iter_mut().zip(means(n)) {
-                found.push(x.iter().zip(mean).map(|(x, m)| (x - m) * (x - m)).sum());
+                let observed = x.iter().zip(mean).filter(|(x, _)| !x.is_nan());
+                found.push(observed.map(|(x, m)| (x - m) * (x - m)).sum());
             }
         }
         Ok(())
@@ -82,7 +138,7 @@ fn in_pieces(samples: &Samples<'_>, mut see: impl FnMut(Range<usize>, &[f64]) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Error;
+    use crate::data::Missing;
 
     #[test]
     fn mean_and_range_are_found_and_a_spike_does_not_set_the_scale() {
@@ -110,5 +166,24 @@ mod tests {
         values[41] = f64::NAN;
         let samples = Samples::from_vec(&[20], values).unwrap();
         assert!(matches!(survey(&samples), Err(Error::NotFinite { sample: 2, .. })));
+    }
+
+    #[test]
+    fn missing_cells_are_counted_and_leave_the_means_of_the_others() {
+        let nan = f64::NAN;
+        let values = vec![1.0, nan, nan, 3.0, 4.0, nan, nan, nan, nan, 5.0, 6.0, nan];
+        let samples = Samples::from_vec(&[3], values).unwrap();
+        assert!(survey(&samples).is_err());
+        let samples = samples.with_missing(Missing::Nan);
+        let found = survey(&samples).unwrap();
+        assert_eq!((found.holes.as_slice(), found.lacking.as_slice()), (&[2, 1, 3, 1][..], &[1, 2, 4][..]));
+        assert_eq!((found.missing(), found.observed(2), found.low, found.high), (7, 0, 1.0, 6.0));
+        // 3, 5, and of all five numbers 3.8.
+        let expected = [3.0, 5.0, 3.8];
+        assert!(found.mean.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12), "{:?}", found.mean);
+        let [distances, _] = squared_distances(&samples, |_| [&expected, &expected]).unwrap();
+        assert_eq!(distances, [4.0, 1.0, 0.0, 5.0]);
+        let nothing = Samples::from_vec(&[2], vec![nan; 4]).unwrap().with_missing(Missing::Nan);
+        assert_eq!(survey(&nothing), Err(Error::NothingObserved));
     }
 }

@@ -2,10 +2,11 @@
 
 use base64::Engine as _;
 use matmix::data::{Labels, digits};
-use matmix::report::content::Floats;
+use matmix::report::content::{Bytes, Floats};
 use matmix::report::{Axis, HeldOut, ReportOptions, gather, page, recognise, write_report};
 use matmix::{
-    Criterion, Distance, Error, Event, Fit, FitOptions, Samples, SelectOptions, StopReason, fit, select,
+    Criterion, Distance, Error, Event, Fit, FitOptions, Missing, Noise, Reconstruction, Samples,
+    SelectOptions, StopReason, fit, select,
 };
 
 fn fitted() -> (Samples<'static>, Labels, Fit) {
@@ -233,4 +234,107 @@ fn what_was_chosen_has_a_section_with_the_chosen_one_marked() {
     assert!(section.contains("BIC, less is better") && section.contains("Mode 2: 3 of 28 directions have"));
     // Nothing was chosen for the other model.
     assert!(!written(&plain.model, plain.history).contains("id=\"choice\""));
+}
+
+/// The digits of `fitted` with cells missing: one in every sample, all of the last, and in all but the first fifty some at random.
+fn broken() -> (Samples<'static>, Vec<f64>) {
+    let (samples, ..) = fitted();
+    let mut values = samples.to_f64(0..250).unwrap();
+    for (i, value) in values.iter_mut().enumerate() {
+        let (n, cell) = (i / 784, i % 784);
+        let hidden = n >= 50 && (i * 7919 % 1009) < 4 * n;
+        if hidden || n == 249 || cell == 30 {
+            *value = f64::NAN;
+        }
+    }
+    (Samples::from_vec(&[28, 28], values.clone()).unwrap().with_missing(Missing::Nan), values)
+}
+
+fn bytes(of: &Bytes) -> Vec<u8> {
+    let text = serde_json::to_value(of).unwrap();
+    base64::engine::general_purpose::STANDARD.decode(text.as_str().unwrap()).unwrap()
+}
+
+#[test]
+fn missing_cells_are_counted_shown_and_filled_in() {
+    let (samples, values) = broken();
+    let options = FitOptions { components: 2, rank: vec![4, 4], max_iter: 5, ..Default::default() };
+    let model = fit(&samples, &options).unwrap().model;
+    let names = (0..250).map(|n| format!("{n}.png")).collect();
+    let held_out = Some(HeldOut::new(&model, &samples).unwrap());
+    let content = gather(&model, &samples, &ReportOptions { names, held_out, ..Default::default() }).unwrap();
+    let missing = content.missing.clone().unwrap();
+    let holes: Vec<usize> = values.chunks(784).map(|x| x.iter().filter(|x| x.is_nan()).count()).collect();
+    assert_eq!((missing.cells, missing.of), (holes.iter().sum(), 250 * 784));
+    assert_eq!((missing.samples, missing.empty, missing.never), (250, 1, 1));
+    assert_eq!(missing.never_named, ["(1, 2)"]);
+    let share = numbers(&missing.share);
+    let lacking = values.iter().skip(400).step_by(784).filter(|x| x.is_nan()).count();
+    assert!(close(share[400], lacking as f64 / 250.0) && close(share[30], 1.0));
+    assert_eq!((missing.lacking[0].index, missing.lacking[0].missing), (249, 784));
+    assert_eq!(missing.lacking[0].name, "249.png");
+
+    // What was filled in is what the library fills in, and not of the sample of which nothing is known.
+    let imputed = model.impute(&samples).unwrap();
+    assert_eq!(missing.filled.len(), 12);
+    for filled in &missing.filled {
+        let n = content.samples.index[filled.sample];
+        assert_ne!(n, 249);
+        let own = n * 784..(n + 1) * 784;
+        let (x, sd) = (numbers(&filled.values), numbers(&filled.deviations));
+        assert!(x.iter().zip(&imputed.values[own.clone()]).all(|(a, b)| close(*a, *b)));
+        assert!(sd.iter().zip(&imputed.deviations[own]).all(|(a, b)| close(*a, *b)));
+    }
+    // The holes of the pictures are those of the samples.
+    let bits = bytes(&content.samples.holes);
+    for (position, &n) in content.samples.index.iter().enumerate().take(content.samples.pictures) {
+        assert_eq!(content.samples.missing[position], holes[n]);
+        for cell in 0..784 {
+            let bit = position * 784 + cell;
+            assert_eq!(bits[bit / 8] >> (bit % 8) & 1 == 1, values[n * 784 + cell].is_nan());
+        }
+    }
+    // Outliers are those with the least density per observed cell.
+    let likelihood = model.score_samples(&samples).unwrap();
+    let per_cell = |n: usize| likelihood[n] / (784 - holes[n]) as f64;
+    let least = (0..249).min_by(|&a, &b| per_cell(a).total_cmp(&per_cell(b))).unwrap();
+    assert_eq!(content.samples.index[content.outliers[0]], least);
+    assert_eq!(content.histogram.counts.iter().sum::<usize>(), 249);
+    // Errors count observed cells.
+    let rebuilt = model.reconstruct(&samples, Reconstruction::default()).unwrap();
+    let squares = |n: usize| -> f64 {
+        let pairs = values[n * 784..].iter().zip(&rebuilt[n * 784..(n + 1) * 784]);
+        pairs.filter(|(x, _)| !x.is_nan()).map(|(x, y)| (x - y) * (x - y)).sum()
+    };
+    let total: f64 = (0..250).map(squares).sum();
+    let found = content.summary.reconstruction_error;
+    assert!((found - (total / 250.0).sqrt()).abs() < 1e-4 * found, "{found}");
+    assert_eq!(content.warnings.len(), 2, "{:?}", content.warnings);
+    let page = page(&content).unwrap();
+    assert!(page.contains("id=\"missing\"") && page.contains("249.png"));
+}
+
+#[test]
+fn without_missing_cells_the_page_says_nothing_of_them() {
+    let (samples, _, Fit { model, .. }) = fitted();
+    let content = gather(&model, &samples.with_missing(Missing::Nan), &ReportOptions::default()).unwrap();
+    assert!(content.missing.is_none() && content.samples.missing.is_empty());
+    assert!(!page(&content).unwrap().contains("id=\"missing\""));
+}
+
+#[test]
+fn missing_cells_go_with_heavy_tails_weights_and_large_pictures() {
+    let (samples, _) = broken();
+    let options =
+        FitOptions { components: 2, rank: vec![3, 3], max_iter: 3, noise: Noise::T, ..Default::default() };
+    let model = fit(&samples, &options).unwrap().model;
+    let weights = (0..250).map(|n| f64::from(n % 3)).collect();
+    let samples = samples.with_weights(weights).unwrap();
+    let options = ReportOptions { points: 120, picture_bytes: 20_000, ..ReportOptions::default() };
+    let content = gather(&model, &samples, &options).unwrap();
+    assert!(content.view.block.iter().all(|&b| b > 1));
+    assert_eq!(content.missing.as_ref().unwrap().filled.len(), 12);
+    page(&content).unwrap();
+    let error = gather(&model, &samples.with_missing(Missing::Error), &options).unwrap_err();
+    assert!(error.to_string().contains("`missing` be `nan`"), "{error}");
 }
