@@ -183,6 +183,11 @@ mod tests {
         for block in [block(9..19, 9..19), block(14..28, 0..28), block(0..7, 0..7), block(0..28, 0..28)] {
             assert_eq!(of(&block), OF_BLOCKS);
         }
+        // Most of a sample of a few cells is no region.
+        assert_eq!(
+            (Temper::Auto.of(&[3, 1, 1], &[0, 1]), Temper::Auto.of(&[4, 3], &[0, 1, 2, 3, 4, 5, 6, 7, 8])),
+            (1.0, 1.0)
+        );
         // A gap of a curve, and a box of a volume.
         assert_eq!(Temper::Auto.of(&[400], &(100..140).collect::<Vec<_>>()), OF_BLOCKS);
         assert_eq!(Temper::Auto.of(&[400], &(100..110).collect::<Vec<_>>()), 1.0);

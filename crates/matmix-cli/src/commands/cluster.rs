@@ -163,7 +163,11 @@ impl Cluster {
         let file = ModelFile {
             model: fit.model,
             name: Some(preset.name().into()),
-            input: Some(Input::of(samples.shape(), samples)?.with_images(&self.options.opened())),
+            input: Some(
+                Input::of(samples.shape(), samples)?
+                    .with_images(&self.options.opened())
+                    .with_mask(data.mask.as_deref()),
+            ),
             options: serde_json::to_value(described).unwrap_or_default(),
             history: Some(matmix::History { seconds: 0.0, ..fit.history }),
             gallery: None,

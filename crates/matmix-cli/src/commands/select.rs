@@ -118,7 +118,11 @@ impl Select {
             let file = ModelFile {
                 model: fit.model.clone(),
                 name: Some(preset.name().into()),
-                input: Some(Input::of(samples.shape(), samples)?.with_images(&self.options.opened())),
+                input: Some(
+                    Input::of(samples.shape(), samples)?
+                        .with_images(&self.options.opened())
+                        .with_mask(data.mask.as_deref()),
+                ),
                 options: serde_json::to_value(described).unwrap_or_default(),
                 history: Some(matmix::History { seconds: 0.0, ..fit.history.clone() }),
                 gallery: None,
