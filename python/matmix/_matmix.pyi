@@ -172,8 +172,14 @@ class MixtureModel:
         device: str = "cpu",
     ) -> tuple[float, float, float, float]: ...
     def impute(
-        self, x: NDArray[Any], shape: Sequence[int], preset: str | None = None, *, scale: float = 1.0
-    ) -> tuple[_Floats, _Floats]: ...
+        self,
+        x: NDArray[Any],
+        shape: Sequence[int],
+        preset: str | None = None,
+        *,
+        scale: float = 1.0,
+        temper: str = "auto",
+    ) -> tuple[_Floats, _Floats, int]: ...
     def impute_draws(
         self,
         x: NDArray[Any],
@@ -183,6 +189,7 @@ class MixtureModel:
         scale: float = 1.0,
         draws: int,
         seed: int,
+        temper: str = "auto",
     ) -> _Floats: ...
     def sample(self, n: int, seed: int, noise: bool) -> tuple[_Floats, _Ints]: ...
     def covariance(self, component: int) -> _Floats: ...
@@ -247,13 +254,22 @@ class Recognizer:
         scale: float,
         classes: _Ints,
         distance: str,
+        missing: str = "error",
     ) -> Recognizer: ...
     @property
     def distance(self) -> str: ...
     def neighbours(
-        self, x: NDArray[Any], shape: Sequence[int], preset: str | None, scale: float, count: int
+        self,
+        x: NDArray[Any],
+        shape: Sequence[int],
+        preset: str | None,
+        scale: float,
+        count: int,
+        missing: str = "error",
     ) -> tuple[_Floats, _Ints]: ...
-    def predict(self, x: NDArray[Any], shape: Sequence[int], preset: str | None, scale: float) -> _Ints: ...
+    def predict(
+        self, x: NDArray[Any], shape: Sequence[int], preset: str | None, scale: float, missing: str = "error"
+    ) -> _Ints: ...
 
 @final
 class Elsewhere:
@@ -432,6 +448,8 @@ def open(
     take: tuple[int, int] | None,
     exclude: Sequence[str],
     limit: int | None,
+    missing: str | None,
+    mask: str | None,
     like: Input | None,
 ) -> _Opened: ...
 def digits() -> _Opened: ...

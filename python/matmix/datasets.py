@@ -84,6 +84,8 @@ def open(
     take: slice | tuple[int, int] | None = None,
     exclude: Sequence[Any] = (),
     limit: int | None = None,
+    missing: float | str | None = None,
+    mask: str | os.PathLike[str] | None = None,
     like: Any = None,
 ) -> DataSet:
     """Opens whatever the program opens: `.npy`, `.npz`, IDX, MATLAB, folders of images, ``demo:mnist``.
@@ -108,8 +110,17 @@ def open(
         Of those, leave out the samples with one of these labels.
     limit : int, optional
         Of those, keep the first so many.
+    missing : {"error", "nan", "alpha", "alpha:0.5"} or float, optional
+        What tells that a cell was not observed; such cells are NaN in what is returned, which a
+        ``Mixture(missing="nan")`` takes. A number is a value as it is stored, ``"below:0"`` all values below one;
+        ``"alpha"`` are transparent places of images, ``"alpha:0.5"`` those that are less than half opaque.
+    mask : path, optional
+        What says which cells were observed, those where it is not 0 (unlike the mask of a masked array): an image
+        or array in the shape of a sample for all of them; a folder of images, called like the samples, a stack or an
+        array with one for each. It is for the whole set, of which samples are taken afterwards.
     like : fitted model, optional
-        Read images the way those of the model's fit were: brought to the same size, with or without their colours.
+        Read images and missing cells the way those of the model's fit were: brought to the same size, with or
+        without their colours.
         Values are left as they are stored; the model multiplies them itself.
 
     Returns
@@ -139,6 +150,8 @@ def open(
             take=take,
             exclude=[str(label) for label in exclude],
             limit=limit,
+            missing=None if missing is None else str(missing),
+            mask=None if mask is None else os.fspath(mask),
             like=getattr(like, "input_", like),
         )
     )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import numbers
 import os
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -352,6 +354,7 @@ class Mixture(DensityMixin, MixtureFitting):
         return_std: bool = False,
         draws: int | None = None,
         random_state: Seed = None,
+        temper: float | str = "auto",
     ) -> Any:
         """Fills in cells that are missing (NaN, masked, None): their means given all observed cells of the sample.
 
@@ -364,6 +367,10 @@ class Mixture(DensityMixin, MixtureFitting):
             Draw all missing cells of a sample together so many times instead (multiple imputation).
         random_state : int, RandomState, Generator or None
             Of the draws; by default the estimator's own.
+        temper : {"auto", "none"} or float, default="auto"
+            How far the observed cells of a sample are trusted: ``"none"`` is the exact posterior, a number below 1
+            trusts them less. ``"auto"`` is 0.1 for samples of which a large region is missing, which a warning tells,
+            and the exact posterior for the others.
 
         Returns
         -------
@@ -387,14 +394,24 @@ class Mixture(DensityMixin, MixtureFitting):
         check_is_fitted(self)
         if return_std and draws is not None:
             raise ValueError("draws show by themselves how uncertain cells are; leave out return_std")
+        if not isinstance(temper, str) and (isinstance(temper, bool) or not isinstance(temper, numbers.Real)):
+            problem = f"option `temper` is {temper!r}; it must be 'auto', 'none' or a number above 0 and at most 1"
+            raise TypeError(problem)
         samples = check_samples(self, plain_array(X, "X", "nan"), reset=False)
         args, shape = (samples.array, samples.shape, self._preset), tuple(samples.array.shape)
         if draws is not None:
             seed = check_seed(self.random_state if random_state is None else random_state)
             count = check_integer("draws", draws, 1)
-            drawn = self.model_.impute_draws(*args, scale=samples.scale, draws=count, seed=seed)
+            drawn = self.model_.impute_draws(*args, scale=samples.scale, draws=count, seed=seed, temper=str(temper))
             return samples.typed(drawn.reshape(count, *shape))
-        values, deviations = self.model_.impute(*args, scale=samples.scale)
+        values, deviations, tempered = self.model_.impute(*args, scale=samples.scale, temper=str(temper))
+        if temper == "auto" and tempered:
+            warnings.warn(
+                f"{tempered} of the samples lack a large region; their observed cells were trusted less (temper=0.1). "
+                "Say temper=0.1 for all samples, or temper='none' for the exact posterior.",
+                UserWarning,
+                stacklevel=2,
+            )
         filled = samples.typed(values.reshape(shape))
         return (filled, samples.typed(deviations.reshape(shape))) if return_std else filled
 
@@ -420,7 +437,8 @@ class Mixture(DensityMixin, MixtureFitting):
         Returns
         -------
         Posterior
-            `mean` of shape (N, K, r_1, ..., r_D) and `variance` of shape (K, r_1, ..., r_D).
+            `mean` of shape (N, K, r_1, ..., r_D) and `variance` of shape (K, r_1, ..., r_D), that of samples without
+            missing cells: with some missing it is larger.
         """
         samples = self._check(X)
         mean = self._ask(samples, "all_cores", each=self._cores_of(samples))

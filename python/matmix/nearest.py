@@ -119,7 +119,13 @@ class NearestCore(ClassifierMixin, BaseEstimator):
             self._scale,
             self._index,
             str(self.distance),
+            self._missing,
         )
+
+    @property
+    def _missing(self) -> str:
+        """What NaN is to the model."""
+        return str(getattr(self.estimator_, "missing", "error"))
 
     def _check(self, X: Data) -> Samples:
         check_is_fitted(self)
@@ -133,7 +139,8 @@ class NearestCore(ClassifierMixin, BaseEstimator):
         return self._classes_of(samples.array, samples.shape, samples.scale)
 
     def _classes_of(self, block: np.ndarray, shape: tuple[int, ...], scale: float) -> np.ndarray:
-        return self.classes_[self.model_.predict(check_array(block), shape, self.estimator_._preset, scale)]
+        found = self.model_.predict(check_array(block), shape, self.estimator_._preset, scale, self._missing)
+        return self.classes_[found]
 
     def kneighbors(
         self, X: Data, n_neighbors: int = 1, return_distance: bool = True
@@ -157,7 +164,7 @@ class NearestCore(ClassifierMixin, BaseEstimator):
         samples = self._check(X)
         count = check_integer("n_neighbors", n_neighbors, 1)
         preset = self.estimator_._preset
-        found = self.model_.neighbours(samples.array, samples.shape, preset, samples.scale, count)
+        found = self.model_.neighbours(samples.array, samples.shape, preset, samples.scale, count, samples.missing)
         return found if return_distance else found[1]
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -166,6 +173,7 @@ class NearestCore(ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
+        tags.input_tags.allow_nan = getattr(self.estimator, "missing", "error") == "nan"
         return tags
 
     def __getstate__(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 
 from ._blocks import in_memory
-from ._validation import Data, check_samples, check_weights
+from ._validation import Data, Samples, check_samples, check_weights
 from .mixture import Mixture
 
 if TYPE_CHECKING:
@@ -82,15 +82,21 @@ class OutlierDetector(OutlierMixin, BaseEstimator):
         model = Mixture(noise="t") if self.estimator is None else clone(self.estimator)
         samples = check_samples(model, X, reset=True, owner=self, owner_reset=True)
         self.estimator_ = model.fit(samples.array, sample_weight=sample_weight)
-        scores = self.estimator_.score_samples(samples.array)
+        scores = _comparable(self.estimator_.score_samples(samples.array), samples)
         self.offset_ = _threshold(scores, check_weights(sample_weight, samples.n), self.contamination)
         return self
 
     def score_samples(self, X: Data) -> np.ndarray:
-        """ln p(X_n) of every sample, shape (N,): the lower, the more of an outlier."""
+        """ln p(X_n) of every sample, shape (N,): the lower, the more of an outlier.
+
+        Of a sample with missing cells it is that of the observed ones times P/o, as if all P were like those o; of one
+        without a number it is infinite: nothing speaks against it.
+        """
         check_is_fitted(self)
         samples = check_samples(self.estimator_, X, reset=False, owner=self)
-        return self.estimator_.score_samples(samples.array)
+        if samples.missing == "nan":
+            in_memory(X, "an OutlierDetector that allows for missing cells")
+        return _comparable(self.estimator_.score_samples(samples.array), samples)
 
     def decision_function(self, X: Data) -> np.ndarray:
         """By how much every sample is more likely than the threshold, shape (N,); below 0 for outliers."""
@@ -99,6 +105,19 @@ class OutlierDetector(OutlierMixin, BaseEstimator):
     def predict(self, X: Data) -> np.ndarray:
         """1 for samples that belong, -1 for outliers, shape (N,)."""
         return np.where(self.decision_function(X) < 0, -1, 1)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = getattr(self.estimator, "missing", "error") == "nan"
+        return tags
+
+
+def _comparable(scores: np.ndarray, samples: Samples) -> np.ndarray:
+    """Log-likelihoods of samples with different numbers of observed cells, for each cell as much."""
+    if samples.missing != "nan" or samples.array.dtype.kind != "f":
+        return scores
+    share = 1 - np.isnan(samples.array).reshape(len(scores), -1).mean(axis=1)
+    return np.divide(scores, share, out=np.full(len(scores), np.inf), where=share > 0)
 
 
 def _threshold(scores: np.ndarray, weights: np.ndarray | None, share: float) -> float:

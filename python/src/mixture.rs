@@ -7,6 +7,7 @@ use matmix::data::Labels;
 use matmix::report::{Axis, Colours, HeldOut, ReportOptions, recognise, write_report};
 use matmix::{
     Device, FitOptions, Meter, Missing, Mixture, Model, ModelFile, OnlineFit, Preset, SelectOptions, Start,
+    Temper,
 };
 use numpy::{PyArray1, PyArray2, PyArrayDyn, PyReadonlyArray1};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -292,8 +293,9 @@ impl MixtureModel {
         Ok((c.log_likelihood, c.bic, c.aic, c.icl))
     }
 
-    /// Samples whose missing cells have their conditional means, and the standard deviation of each cell, both of the size of `x`.
-    #[pyo3(signature = (x, shape, preset=None, *, scale=1.0))]
+    /// Samples whose missing cells have their conditional means, and the standard deviation of each cell, both of the size of `x`; how
+    /// many samples had their posterior tempered.
+    #[pyo3(signature = (x, shape, preset=None, *, scale=1.0, temper="auto"))]
     fn impute<'py>(
         &self,
         py: Python<'py>,
@@ -301,14 +303,17 @@ impl MixtureModel {
         shape: Vec<usize>,
         preset: Option<&str>,
         scale: f64,
-    ) -> PyResult<(Vector<'py>, Vector<'py>)> {
+        temper: &str,
+    ) -> PyResult<(Vector<'py>, Vector<'py>, usize)> {
+        let temper: Temper = temper.parse().map_err(to_python)?;
         let samples = x.samples(&shape, preset, None, scale)?;
-        let found = detached(py, || self.model.impute(&samples))?;
-        Ok((PyArray1::from_vec(py, found.values), PyArray1::from_vec(py, found.deviations)))
+        let found = detached(py, || self.model.impute_by(&samples, temper))?;
+        let [values, deviations] = [found.values, found.deviations].map(|x| PyArray1::from_vec(py, x));
+        Ok((values, deviations, found.tempered.len()))
     }
 
     /// The same samples, their missing cells drawn so many times: all draws one after the other.
-    #[pyo3(signature = (x, shape, preset=None, *, scale=1.0, draws, seed))]
+    #[pyo3(signature = (x, shape, preset=None, *, scale=1.0, draws, seed, temper="auto"))]
     fn impute_draws<'py>(
         &self,
         py: Python<'py>,
@@ -318,9 +323,11 @@ impl MixtureModel {
         scale: f64,
         draws: usize,
         seed: u64,
+        temper: &str,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let temper: Temper = temper.parse().map_err(to_python)?;
         let samples = x.samples(&shape, preset, None, scale)?;
-        let drawn = detached(py, || self.model.impute_draws(&samples, draws, seed))?;
+        let drawn = detached(py, || self.model.impute_draws_by(&samples, draws, seed, temper))?;
         Ok(PyArray1::from_vec(py, drawn))
     }
 

@@ -1,6 +1,6 @@
 //! Nearest known samples in the space of the cores.
 
-use matmix::{Distance, Model};
+use matmix::{Distance, Missing, Model};
 use numpy::{PyArray1, PyArrayDyn, PyReadonlyArray1};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -22,7 +22,7 @@ pub(crate) struct Recognizer {
 #[pymethods]
 impl Recognizer {
     #[new]
-    #[pyo3(signature = (model, x, shape, preset, scale, classes, distance))]
+    #[pyo3(signature = (model, x, shape, preset, scale, classes, distance, missing="error"))]
     fn new(
         py: Python<'_>,
         model: &Bound<'_, PyAny>,
@@ -32,6 +32,7 @@ impl Recognizer {
         scale: f64,
         classes: PyReadonlyArray1<'_, i64>,
         distance: &str,
+        missing: &str,
     ) -> PyResult<Self> {
         let model = if let Ok(mixture) = model.cast::<MixtureModel>() {
             Model::Mixture(mixture.get().model.clone())
@@ -41,7 +42,8 @@ impl Recognizer {
             return Err(PyTypeError::new_err("a MixtureModel or a LowRankModel is needed"));
         };
         let distance: Distance = choice("distance", distance)?;
-        let samples = x.samples(&shape, preset, None, scale)?;
+        let missing: Missing = choice("missing", missing)?;
+        let samples = x.samples(&shape, preset, None, scale)?.with_missing(missing);
         let classes = places(&classes, "class")?;
         let recognizer = detached(py, || matmix::Recognizer::new(&model, &samples, &classes, distance))?;
         Ok(Self { recognizer })
@@ -54,7 +56,7 @@ impl Recognizer {
     }
 
     /// Distances and places in the gallery of the nearest samples, shape (N, count) each, nearest first.
-    #[pyo3(signature = (x, shape, preset, scale, count))]
+    #[pyo3(signature = (x, shape, preset, scale, count, missing="error"))]
     fn neighbours<'py>(
         &self,
         py: Python<'py>,
@@ -63,8 +65,10 @@ impl Recognizer {
         preset: Option<&str>,
         scale: f64,
         count: usize,
+        missing: &str,
     ) -> PyResult<Found<'py>> {
-        let samples = x.samples(&shape, preset, None, scale)?;
+        let missing: Missing = choice("missing", missing)?;
+        let samples = x.samples(&shape, preset, None, scale)?.with_missing(missing);
         let found = detached(py, || self.recognizer.neighbours(&samples, count))?;
         let all = || found.iter().flatten();
         let distances = all().map(|n| n.distance).collect();
@@ -74,7 +78,7 @@ impl Recognizer {
     }
 
     /// The classes of the nearest samples, shape (N,).
-    #[pyo3(signature = (x, shape, preset, scale))]
+    #[pyo3(signature = (x, shape, preset, scale, missing="error"))]
     fn predict<'py>(
         &self,
         py: Python<'py>,
@@ -82,8 +86,10 @@ impl Recognizer {
         shape: Vec<usize>,
         preset: Option<&str>,
         scale: f64,
+        missing: &str,
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
-        let samples = x.samples(&shape, preset, None, scale)?;
+        let missing: Missing = choice("missing", missing)?;
+        let samples = x.samples(&shape, preset, None, scale)?.with_missing(missing);
         Ok(indices(py, detached(py, || self.recognizer.predict(&samples))?))
     }
 }

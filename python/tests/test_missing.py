@@ -1,5 +1,8 @@
 """Missing cells: fits, answers and imputations from what was observed."""
 
+import struct
+import zlib
+
 import matmix
 import numpy as np
 import pytest
@@ -112,3 +115,89 @@ def test_the_report_shows_what_was_missing(tmp_path):
     with pytest.raises(ValueError, match="`missing` be `nan`"):
         plain.report(X, tmp_path / "none.html")
     assert not (tmp_path / "none.html").exists()
+
+
+def png(path, pixels):
+    """A picture of grey and alpha, shape (rows, columns, 2), by hand."""
+    rows, columns, _ = pixels.shape
+
+    def chunk(name, body):
+        return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+
+    lines = b"".join(b"\0" + row.tobytes() for row in pixels.astype(np.uint8))
+    header = struct.pack(">IIBBBBB", columns, rows, 8, 4, 0, 0, 0)
+    parts = chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + parts)
+
+
+def test_transparent_places_and_masks_are_read_as_nan(tmp_path):
+    shade, alpha = RNG.integers(0, 256, (12, 6, 5)), RNG.integers(0, 3, (12, 6, 5)) * 127
+    (tmp_path / "images").mkdir()
+    for n in range(12):
+        png(tmp_path / "images" / f"{n:02}.png", np.stack([shade[n], alpha[n]], axis=-1))
+    X = matmix.datasets.open(tmp_path / "images", missing="alpha").data
+    np.testing.assert_array_equal(np.isnan(X), alpha == 0)
+    np.testing.assert_array_equal(X[alpha > 0], shade[alpha > 0])
+    half = matmix.datasets.open(tmp_path / "images", missing="alpha:0.5").data
+    np.testing.assert_array_equal(np.isnan(half), alpha < 128)
+    observed = RNG.random((12, 6, 5)) < 0.8
+    np.save(tmp_path / "observed.npy", observed)
+    masked = matmix.datasets.open(tmp_path / "images", mask=tmp_path / "observed.npy", take=(2, 9), scale=1 / 255).data
+    np.testing.assert_array_equal(np.isnan(masked), ~observed[2:9])
+    np.testing.assert_allclose(masked[observed[2:9]], shade[2:9][observed[2:9]] / 255, rtol=1e-6)
+    np.save(tmp_path / "x.npy", shade.astype(np.int16))
+    filled = matmix.datasets.open(tmp_path / "x.npy", missing=7).data
+    np.testing.assert_array_equal(np.isnan(filled), shade == 7)
+    assert np.isfinite(matmix.Mixture(rank=1, missing="nan").fit(X).score(X))
+    np.save(tmp_path / "few.npy", observed[:3])
+    with pytest.raises(ValueError, match="3 masks of 6×5, but the data 12 samples of 6×5"):
+        matmix.datasets.open(tmp_path / "images", mask=tmp_path / "few.npy")
+    with pytest.raises(ValueError, match="missing"):
+        matmix.datasets.open(tmp_path / "images", missing="transparent")
+    with pytest.raises(ValueError, match="images"):
+        matmix.datasets.open(tmp_path / "x.npy", missing="alpha")
+
+
+def test_large_regions_are_filled_in_with_less_trust():
+    rng = np.random.default_rng(4)
+    left, right = rng.normal(size=(12, 2)), rng.normal(size=(12, 2))
+    whole = np.einsum("ia,nab,jb->nij", left, rng.normal(size=(80, 2, 2)), right) + 0.3 * rng.normal(size=(80, 12, 12))
+    model = matmix.Mixture(rank=2, random_state=0).fit(whole)
+    broken = whole[:3].copy()
+    broken[0, 2:10, 2:10] = np.nan
+    broken[1, ::3, ::2] = np.nan
+    with pytest.warns(UserWarning, match="1 of the samples lack a large region"):
+        auto = model.impute(broken)
+    exact, less = model.impute(broken, temper="none"), model.impute(broken, temper=0.1)
+    np.testing.assert_array_equal(auto[1:], exact[1:])
+    np.testing.assert_array_equal(auto[0], less[0])
+    assert not np.array_equal(auto[0], exact[0])
+    draws = model.impute(broken, draws=300, temper=0.1, random_state=0)
+    np.testing.assert_allclose(draws[:, 0].mean(axis=0), less[0], atol=0.6)
+    for wrong in (0, 1.5, "some", float("nan")):
+        with pytest.raises(ValueError, match="above 0 and at most 1"):
+            model.impute(broken, temper=wrong)
+    with pytest.raises(TypeError, match="temper"):
+        model.impute(broken, temper=[0.2])
+
+
+def test_recognition_and_outliers_know_missing_cells():
+    y = np.arange(300) % 2
+    shifted = X + 4.0 * y[:, None, None]
+    model = matmix.Mixture(2, rank=2, missing="nan", random_state=0)
+    single = matmix.Mixture(1, rank=2, missing="nan", random_state=0)
+    nearest = matmix.NearestCore(single).fit(shifted[:200], y[:200])
+    assert nearest.score(shifted[200:], y[200:]) > 0.9
+    assert nearest.kneighbors(shifted[200:210], 2)[1].shape == (10, 2)
+    assert nearest.__sklearn_tags__().input_tags.allow_nan
+    assert not matmix.NearestCore().__sklearn_tags__().input_tags.allow_nan
+    # A sample is no outlier because much of it was observed, nor because nothing was.
+    detector = matmix.OutlierDetector(model, contamination=0.05).fit(X)
+    assert detector.__sklearn_tags__().input_tags.allow_nan
+    strange = np.stack([WHOLE[0], np.full((6, 5), np.nan), np.where(HIDDEN[1], np.nan, 40.0)])
+    assert detector.predict(strange).tolist() == [1, 1, -1]
+    scores = detector.score_samples(X[:20])
+    expected = detector.estimator_.score_samples(X[:20]) * 30 / (~HIDDEN[:20]).sum(axis=(1, 2))
+    np.testing.assert_allclose(scores, expected)
+    with pytest.raises(ValueError, match="every value must be finite"):
+        matmix.NearestCore(matmix.Mixture(2, rank=2)).fit(shifted, y)

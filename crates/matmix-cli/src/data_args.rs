@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use matmix::data::{
-    DataSet, FillValue, Note, OpenOptions, files_of, open_picture, parse_memory, parse_range, parse_resize,
-    parse_scale, parse_shape,
+    DataSet, FillValue, Note, OpenOptions, Unobserved, files_of, open_picture, parse_memory, parse_range,
+    parse_resize, parse_scale, parse_shape,
 };
 use matmix::error::sides;
 use matmix::{Error, Missing, Model, ModelFile, Samples};
@@ -54,23 +54,9 @@ pub(crate) fn range(text: &str) -> Result<Range<usize>, String> {
         .map_err(|_| "it must be first:end, the end not included, such as 0:500, :500 or 500:".into())
 }
 
-/// What a cell holds that was not observed.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Hole {
-    /// Every cell was.
-    Error,
-    /// NaN.
-    Nan,
-    /// A value.
-    Value(f64),
-}
-
-fn hole(text: &str) -> Result<Hole, String> {
-    match text {
-        "error" => Ok(Hole::Error),
-        "nan" | "NaN" => Ok(Hole::Nan),
-        _ => real(text).map(Hole::Value).map_err(|_| "it must be nan, error or a number, such as 255".into()),
-    }
+/// What tells that a cell was not observed, such as nan.
+fn unobserved(text: &str) -> Result<Unobserved, String> {
+    text.parse().map_err(|_| "it must be nan, error, a number such as 255, alpha or alpha:0.5".into())
 }
 
 /// How values and shapes are read: the same for all sets of one command.
@@ -95,13 +81,18 @@ pub(crate) struct Reading {
     /// Keep only the first N samples.
     #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N")]
     limit: Option<usize>,
-    /// What a cell holds that was not observed: nan, or a value as it is stored, such as 255. By default (error) NaN is a mistake. A
-    /// mixture is fitted to, and asked about, what was observed.
-    #[arg(long, value_parser = hole, allow_negative_numbers = true, value_name = "nan", default_value = "error")]
-    missing: Hole,
+    /// What tells that a cell was not observed: nan, a value as it is stored (255, say), or alpha for transparent places of images
+    /// (alpha:0.5 for all that are less than half opaque). A mixture is fitted to, and asked about, what was observed. Without it (error)
+    /// NaN is a mistake; a model takes new data the way it was fitted.
+    #[arg(long, value_parser = unobserved, allow_negative_numbers = true, value_name = "nan")]
+    missing: Option<Unobserved>,
     /// Cells below this value, as it is stored, were not observed.
     #[arg(long, value_parser = real, allow_negative_numbers = true, value_name = "VALUE", conflicts_with = "missing")]
     missing_below: Option<f64>,
+    /// What says which cells were observed, those where it is not 0: an image or an array for all samples, or a folder of images (called
+    /// like the samples), a stack or an array with one for each.
+    #[arg(long, value_name = "MASK")]
+    mask: Option<String>,
     /// How much memory a pass over the data may take; a larger set of files is read piece by piece.
     #[arg(long, value_parser = memory, value_name = "2GB")]
     memory: Option<u64>,
@@ -138,7 +129,13 @@ impl Reading {
             exclude: self.exclude.clone(),
             limit: self.limit,
             memory_budget: self.memory,
+            missing: self.unobserved(),
+            mask: self.mask.clone(),
         }
+    }
+
+    fn unobserved(&self) -> Option<Unobserved> {
+        self.missing_below.map(|value| Unobserved::Value(FillValue::Below(value))).or(self.missing)
     }
 
     /// Opens one set the way the samples of a model were: images brought to the same size, values multiplied with the same
@@ -189,23 +186,15 @@ impl Reading {
             output::say(self.quiet, &format!("note: {}: {note}{}", data.name, remedy(note)));
         }
         // For the bar that shows how far a pass has come, and for whoever wants it to end.
-        data.samples = data.samples.with_meter(interrupt::meter()).with_missing(self.missing());
-        let fill = match (self.missing, self.missing_below) {
-            (_, Some(value)) => Some(FillValue::Below(value)),
-            (Hole::Value(value), None) => Some(FillValue::Is(value)),
-            _ => None,
-        };
-        if let Some(fill) = fill {
-            data.samples = data.samples.with_fill_value(fill)?;
-        }
+        data.samples = data.samples.with_meter(interrupt::meter());
         Ok(data)
     }
 
-    /// What NaN is, once the values that stand for it are.
+    /// What NaN is, once whatever was not observed is.
     pub(crate) fn missing(&self) -> Missing {
-        match (self.missing, self.missing_below) {
-            (Hole::Error, None) => Missing::Error,
-            _ => Missing::Nan,
+        match &self.mask {
+            Some(_) => Missing::Nan,
+            None => self.unobserved().unwrap_or_default().missing(),
         }
     }
 
@@ -219,6 +208,7 @@ fn remedy(note: &Note) -> &'static str {
     match note {
         Note::Grey { .. } => " (--colour keeps the colours)",
         Note::Labels { .. } => " (--labels gives others)",
+        Note::Transparency { .. } => " (--missing alpha leaves them out)",
         Note::Square { .. } | Note::Axis { .. } => " (--shape gives another shape)",
         _ => "",
     }
@@ -248,8 +238,10 @@ impl DataOptions {
             ("--colour", reading.colour),
             ("--exclude", !reading.exclude.is_empty()),
             ("--limit", reading.limit.is_some()),
-            ("--missing VALUE", matches!(reading.missing, Hole::Value(_))),
+            ("--missing VALUE", matches!(reading.missing, Some(Unobserved::Value(_)))),
+            ("--missing alpha", matches!(reading.missing, Some(Unobserved::Alpha(_)))),
             ("--missing-below", reading.missing_below.is_some()),
+            ("--mask", reading.mask.is_some()),
             ("--memory", reading.memory.is_some()),
             ("--take", self.take.is_some()),
             ("--labels", self.labels.is_some()),
@@ -260,7 +252,8 @@ impl DataOptions {
 
     /// All files that are read.
     pub(crate) fn inputs(&self, spec: &str) -> Vec<PathBuf> {
-        files_of(spec).into_iter().chain(self.labels.clone()).collect()
+        let mask = self.reading.mask.as_deref().map(files_of).unwrap_or_default();
+        files_of(spec).into_iter().chain(mask).chain(self.labels.clone()).collect()
     }
 
     /// As [`Reading::open_pictures`].

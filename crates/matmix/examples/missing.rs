@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use matmix::pass::{EmPass, Stage, Update};
-use matmix::{Engine, FitOptions, Missing, Precision, Samples, fit};
+use matmix::{Engine, FitOptions, Missing, Precision, Samples, Temper, fit};
 
 type Outcome = Result<(), matmix::Error>;
 
@@ -64,30 +64,39 @@ fn likelihood(whole: &[f32]) -> Outcome {
     Ok(())
 }
 
-/// Root mean square error of hidden cells, and how many of their 95 % intervals cover them.
+/// Root mean square error of hidden cells, and how many of their 95 % intervals cover them, by how far the others are trusted.
 fn hidden(whole: &[f32]) -> Outcome {
-    let blocks = |i: usize| {
+    let block = |i: usize, side: usize| {
         let (n, row, column) = (i / 784, i / 28 % 28, i % 28);
-        let (top, left) = ((uniform(7 * n) * 15.0) as usize, (uniform(7 * n + 1) * 15.0) as usize);
-        n % 10 < 3 && (top..top + 14).contains(&row) && (left..left + 14).contains(&column)
+        let place = |j: usize| (uniform(7 * n + j) * (29 - side) as f64) as usize;
+        let (top, left) = (place(0), place(1));
+        n % 10 < 3 && (top..top + side).contains(&row) && (left..left + side).contains(&column)
     };
     let scattered = |i: usize| uniform(i) < 0.3;
-    let ways: [(&str, &dyn Fn(usize) -> bool); 2] = [("30 % scattered", &scattered), ("blocks", &blocks)];
+    let (ten, fourteen) = (|i: usize| block(i, 10), |i: usize| block(i, 14));
+    let ways: [(&str, &dyn Fn(usize) -> bool); 3] =
+        [("30 % scattered", &scattered), ("blocks of 10×10", &ten), ("blocks of 14×14", &fourteen)];
     for (name, hidden) in ways {
         let broken = hide(whole, hidden);
         let samples = Samples::from_slice(&[28, 28], &broken)?;
         for (k, rank) in [(5, 8), (1, 8), (1, 12), (5, 4)] {
             let model = fit(&samples, &options(k, rank))?.model;
-            let found = model.impute(&samples)?;
-            let (mut squares, mut covered) = (0.0, 0);
-            for i in (0..broken.len()).filter(|&i| broken[i].is_nan()) {
-                let error = found.values[i] - f64::from(whole[i]);
-                squares += error * error;
-                covered += usize::from(error.abs() < 1.96 * found.deviations[i]);
+            let tempers = [0.5, 0.3, 0.2, 0.1].map(Temper::Fixed);
+            for temper in [Temper::None, Temper::Auto].into_iter().chain(tempers) {
+                let found = model.impute_by(&samples, temper)?;
+                let (mut squares, mut covered) = (0.0, 0);
+                for i in (0..broken.len()).filter(|&i| broken[i].is_nan()) {
+                    let error = found.values[i] - f64::from(whole[i]);
+                    squares += error * error;
+                    covered += usize::from(error.abs() < 1.96 * found.deviations[i]);
+                }
+                let count = found.missing as f64;
+                let (error, covered) = ((squares / count).sqrt(), 100.0 * covered as f64 / count);
+                println!(
+                    "{name}, K = {k}, {rank}×{rank}, temper {temper} ({} samples): error {error:.4}, intervals cover {covered:.1} %",
+                    found.tempered.len()
+                );
             }
-            let count = found.missing as f64;
-            let (error, covered) = ((squares / count).sqrt(), 100.0 * covered as f64 / count);
-            println!("{name}, K = {k}, {rank}×{rank}: error {error:.4}, intervals cover {covered:.1} %");
         }
     }
     Ok(())

@@ -167,8 +167,8 @@ pub enum Error {
 
     /// A class with fewer labelled samples than components.
     #[error(
-        "class {class:?} has {labelled} labelled samples (of positive weight) for {components} components; label more, or use at most {labelled} \
-         components of every class"
+        "class {class:?} has {labelled} labelled samples (of positive weight) for {components} components; {}",
+        fewer_components(*.labelled)
     )]
     TooFewLabelled {
         /// What it is called.
@@ -627,6 +627,14 @@ fn unpacked(needed: u64, limit: u64, packed: Option<u64>) -> String {
             bytes(packed),
             bytes(limit)
         ),
+    }
+}
+
+/// What to do about a class with so few labelled samples.
+fn fewer_components(labelled: usize) -> String {
+    match labelled {
+        0 => "label some, or leave the class out".into(),
+        _ => format!("label more, or use at most {labelled} components of every class"),
     }
 }
 

@@ -1,5 +1,5 @@
-//! Cells that are missing (NaN) in new samples, filled in by what a fitted mixture knows about the rest: exact conditional means, standard
-//! deviations and draws.
+//! Cells that are missing (NaN) in new samples, filled in by what a fitted mixture knows about the rest: conditional means, standard
+//! deviations and draws, exact unless the posterior is tempered ([`Temper`]).
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,11 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Gamma, StandardNormal};
 
-use crate::data::Samples;
+use crate::data::{Missing, Samples};
 use crate::error::{Error, Result};
 use crate::model::{Chance, Holes, Mixture, Pattern};
 use crate::parallel;
+use crate::temper::Temper;
 
 /// Samples whose missing cells were filled in.
 ///
@@ -40,13 +41,16 @@ pub struct Imputed {
     pub missing: usize,
     /// The samples of which nothing was observed.
     pub empty: Vec<usize>,
+    /// The samples whose posterior was tempered: with [`Temper::Auto`] those of which a large region is missing.
+    pub tempered: Vec<usize>,
 }
 
 /// # Errors
 /// Samples of another shape, and infinite ones.
 impl Mixture {
     /// Fills in the cells that are NaN: the mean and the standard deviation of each given all observed cells of its sample, over all
-    /// components. Samples with the same cells missing share their factorisation.
+    /// components. Samples with the same cells missing share their factorisation. Where a large region is missing, the observed cells are
+    /// trusted less than exactly, see [`Temper::Auto`].
     ///
     /// ```
     /// use matmix::{FitOptions, Samples, fit};
@@ -62,7 +66,15 @@ impl Mixture {
     /// # Ok::<(), matmix::Error>(())
     /// ```
     pub fn impute(&self, samples: &Samples<'_>) -> Result<Imputed> {
-        let broken = Broken::of(self, samples)?;
+        self.impute_by(samples, Temper::default())
+    }
+
+    /// The same, with observed cells trusted as far as `temper` says. The log-likelihoods are exact in any case.
+    ///
+    /// # Errors
+    /// As [`impute`](Self::impute), and a temper that is none.
+    pub fn impute_by(&self, samples: &Samples<'_>, temper: Temper) -> Result<Imputed> {
+        let broken = Broken::of(self, samples, temper)?;
         let size = self.sample_len();
         let parts = broken.each(self, samples, |pattern, x, _| {
             let found = pattern.condition(x);
@@ -82,14 +94,34 @@ impl Mixture {
         }
         let missing = broken.patterns.iter().map(|(missing, members)| missing.len() * members.len()).sum();
         let empty = broken.patterns.get(&(0..size).collect::<Holes>()).cloned().unwrap_or_default();
-        Ok(Imputed { values, deviations, log_likelihood, missing, empty })
+        let tempered = broken.tempered;
+        if !tempered.is_empty() {
+            let own = samples.clone().with_missing(Missing::Nan).select_part(&tempered)?;
+            let exact = self.score_samples(&own)?;
+            tempered.iter().zip(exact).for_each(|(&n, exact)| log_likelihood[n] = exact);
+        }
+        Ok(Imputed { values, deviations, log_likelihood, missing, empty, tempered })
     }
 
     /// Draws all missing cells of every sample together, `draws` times: draws × N × P, observed cells as they were. What is computed from
     /// each of them and then averaged knows how uncertain the missing cells are (multiple imputation). The draws of a sample depend on
     /// the seed and its number alone.
     pub fn impute_draws(&self, samples: &Samples<'_>, draws: usize, seed: u64) -> Result<Vec<f64>> {
-        let broken = Broken::of(self, samples)?;
+        self.impute_draws_by(samples, draws, seed, Temper::default())
+    }
+
+    /// The same, with observed cells trusted as far as `temper` says.
+    ///
+    /// # Errors
+    /// As [`impute_by`](Self::impute_by).
+    pub fn impute_draws_by(
+        &self,
+        samples: &Samples<'_>,
+        draws: usize,
+        seed: u64,
+        temper: Temper,
+    ) -> Result<Vec<f64>> {
+        let broken = Broken::of(self, samples, temper)?;
         let size = self.sample_len();
         let parts = broken.each(self, samples, |pattern, x, n| {
             let found = pattern.condition(x);
@@ -115,10 +147,15 @@ impl Mixture {
 struct Broken {
     values: Vec<f64>,
     patterns: BTreeMap<Holes, Vec<usize>>,
+    /// The τ of each pattern.
+    tempers: Vec<f64>,
+    /// The samples for which that is less than 1, in order.
+    tempered: Vec<usize>,
 }
 
 impl Broken {
-    fn of(model: &Mixture, samples: &Samples<'_>) -> Result<Self> {
+    fn of(model: &Mixture, samples: &Samples<'_>, temper: Temper) -> Result<Self> {
+        let temper = temper.validate()?;
         if samples.shape() != model.shape() {
             return Err(Error::ShapeMismatch {
                 expected: model.shape().to_vec(),
@@ -138,7 +175,17 @@ impl Broken {
             let missing = x.iter().enumerate().filter(|(_, x)| x.is_nan()).map(|(i, _)| i).collect();
             patterns.entry(missing).or_default().push(n);
         }
-        Ok(Self { values, patterns })
+        // Of what is complete, or has nothing to be trusted, nothing changes.
+        let size = model.sample_len();
+        let of = |missing: &Holes| match missing.len() {
+            count if count == 0 || count == size => 1.0,
+            _ => temper.of(model.shape(), missing),
+        };
+        let tempers: Vec<f64> = patterns.keys().map(of).collect();
+        let less = patterns.iter().zip(&tempers).filter(|(_, temper)| **temper < 1.0);
+        let mut tempered: Vec<usize> = less.flat_map(|((_, members), _)| members.iter().copied()).collect();
+        tempered.sort_unstable();
+        Ok(Self { values, patterns, tempers, tempered })
     }
 
     /// What `work` says about every sample, by pattern, in the order of its members.
@@ -152,7 +199,8 @@ impl Broken {
         let size = samples.sample_len();
         let parts = parallel::map(patterns.len(), |at| {
             let (missing, members) = patterns[at];
-            let pattern = Pattern::new(model, missing).ok_or(Error::Overflow { sample: members[0] })?;
+            let pattern = Pattern::new(model, missing, self.tempers[at]);
+            let pattern = pattern.ok_or(Error::Overflow { sample: members[0] })?;
             let of = |&n: &usize| work(&pattern, &self.values[n * size..(n + 1) * size], n);
             Ok(members.iter().map(of).collect())
         });

@@ -42,6 +42,7 @@ pub mod preset;
 mod recognize;
 #[cfg(feature = "report")]
 pub mod report;
+mod temper;
 mod walk;
 
 pub use cpu::Cpu;
@@ -67,6 +68,7 @@ pub use recognize::{
     Distance, Neighbour, PatchFisher, PatchFisherOptions, PatchRecognizer, Recognition, Recognizer,
     RidgeScores,
 };
+pub use temper::Temper;
 
 /// The README's examples are run as tests.
 #[cfg(doctest)]

@@ -160,7 +160,9 @@ impl Cluster {
             fit?
         };
         let described = FitOptions { components: fit.model.n_components(), threads: None, ..options };
-        let input = Input::of(samples.shape(), samples)?.with_images(&self.options.opened());
+        let input = Input::of(samples.shape(), samples)?
+            .with_images(&self.options.opened())
+            .with_mask(data.mask.as_deref());
         let file = file_of(&fit, input, serde_json::to_value(described).unwrap_or_default());
         let view = view(&file, Path::new("the model"), &data)?;
         let parts = view.len() / samples.len();

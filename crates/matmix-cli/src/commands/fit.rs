@@ -135,7 +135,9 @@ impl Fit {
         };
         let seconds = fit.history.seconds;
         // The same fit gives the same file: how long it took does not belong into it.
-        let input = Input::of(images.shape(), images)?.with_images(&self.options.opened());
+        let input = Input::of(images.shape(), images)?
+            .with_images(&self.options.opened())
+            .with_mask(data.mask.as_deref());
         let input = match &windows {
             Some((_, patches)) => input.with_patches(patches.clone()),
             None => input,

@@ -1,9 +1,12 @@
 //! `matmix impute`: missing cells filled in.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use matmix::data::npy;
+use matmix::data::{DataSet, npy};
+use matmix::picture::{Grid, ValueRange, write_folder};
+use matmix::{Samples, Temper};
 
+use super::reconstruct::range;
 use crate::data_args::{DataOptions, Seen};
 use crate::error::hinted;
 use crate::kind::Kind;
@@ -17,7 +20,8 @@ use crate::table::{count, plural};
 #[command(after_help = "\
 Examples:
   matmix impute digits.mm broken.npy -o filled.npy --deviations uncertain.npy
-  matmix impute digits.mm broken.npy -o draws.npy --draws 20 --seed 1")]
+  matmix impute digits.mm broken.npy -o draws.npy --draws 20 --seed 1
+  matmix impute faces.mm cut-outs/ --missing alpha -o filled/")]
 pub(crate) struct Impute {
     /// The model file.
     #[arg(value_name = "MODEL")]
@@ -25,8 +29,8 @@ pub(crate) struct Impute {
     /// The samples, with NaN where a cell is missing.
     #[arg(value_name = "DATA")]
     data: String,
-    /// The .npy file to write; - is stdout.
-    #[arg(long, short, value_name = "X.npy")]
+    /// The .npy file to write, or a folder for one PNG per sample; - is an array on stdout.
+    #[arg(long, short, value_name = "X.npy|FOLDER")]
     output: PathBuf,
     /// A .npy file for the standard deviation of every cell that was filled in; 0 where nothing was missing.
     #[arg(long, value_name = "SD.npy", conflicts_with = "draws")]
@@ -37,16 +41,24 @@ pub(crate) struct Impute {
     /// The seed of the draws.
     #[arg(long, value_parser = whole::<u64>, allow_negative_numbers = true, value_name = "SEED", default_value_t = 0)]
     seed: u64,
+    /// How far observed cells are trusted: none is the exact posterior, a number below 1 less than that; auto is 0.1 for samples of which a
+    /// large region is missing, and the exact posterior for the others.
+    #[arg(long, value_parser = temper, allow_negative_numbers = true, value_name = "auto|none|0.1", default_value = "auto")]
+    temper: Temper,
     #[command(flatten)]
     overwrite: Overwrite,
     #[command(flatten)]
     options: DataOptions,
 }
 
+fn temper(text: &str) -> Result<Temper, String> {
+    text.parse().map_err(|_| "it must be auto, none or a number above 0 and at most 1, such as 0.1".into())
+}
+
 impl Impute {
     pub(crate) fn run(self, quiet: bool) -> anyhow::Result<()> {
         let inputs = self.options.inputs(&self.data);
-        let target = Target::new(&self.output, Kind::Array, &inputs, &self.overwrite)?;
+        let target = self.target(&inputs)?;
         let second = match &self.deviations {
             Some(path) if *path == self.output => {
                 let message = format!("{}: it cannot hold both values and deviations", path.display());
@@ -62,16 +74,26 @@ impl Impute {
         let mut axes = vec![n];
         axes.extend(seen.shape());
         if let Some(draws) = self.draws {
-            let drawn = mixture.impute_draws(&seen.view, draws, self.seed)?;
+            let drawn = mixture.impute_draws_by(&seen.view, draws, self.seed, self.temper)?;
             drop(spinner);
             axes.insert(0, draws);
+            let Some(target) = target else {
+                let message = format!("{}: draws do not go into pictures", self.output.display());
+                return Err(hinted(message, "-o X.npy writes an array of all of them"));
+            };
             write(&target, &axes, &drawn)?;
             target.say_wrote(quiet, &format!("{} of the missing cells; ", plural(draws, "draw")), "");
             return Ok(());
         }
-        let filled = mixture.impute(&seen.view)?;
+        let filled = mixture.impute_by(&seen.view, self.temper)?;
         drop(spinner);
-        write(&target, &axes, &filled.values)?;
+        match &target {
+            Some(target) => write(target, &axes, &filled.values)?,
+            None => {
+                let samples = Samples::from_slice(seen.shape(), &filled.values)?;
+                write_folder(&self.output, &samples, seen.data.names.as_deref(), &drawn(&seen.data)?)?;
+            }
+        }
         if let Some(second) = &second {
             write(second, &axes, &filled.deviations)?;
         }
@@ -79,11 +101,47 @@ impl Impute {
             let what = plural(filled.empty.len(), "sample");
             output::say(quiet, &format!("note: {what} without any number; the model's mean stands there"));
         }
+        if self.temper == Temper::Auto && !filled.tempered.is_empty() {
+            let what = plural(filled.tempered.len(), "sample");
+            let note = format!(
+                "note: {what} of which a large region is missing: the observed cells were trusted less there, --temper 0.1 (--temper none \
+                 for the exact posterior)"
+            );
+            output::say(quiet, &note);
+        }
         let share = 100.0 * filled.missing as f64 / filled.values.len() as f64;
         let said = format!("filled in {} cells ({share:.1} %); ", count(filled.missing));
-        target.say_wrote(quiet, &said, "");
+        match target {
+            Some(target) => target.say_wrote(quiet, &said, ""),
+            None => output::say(quiet, &format!("{said}wrote {}", self.output.display())),
+        }
         Ok(())
     }
+
+    /// The array to write; none if it is a folder.
+    fn target(&self, inputs: &[PathBuf]) -> anyhow::Result<Option<Target>> {
+        if output::ends_with(&self.output, "npy") || self.output == Path::new("-") {
+            return Target::new(&self.output, Kind::Array, inputs, &self.overwrite).map(Some);
+        }
+        if self.output.is_file() || self.output.extension().is_some() && !self.output.is_dir() {
+            let message = format!("{}: neither a .npy file nor a folder", self.output.display());
+            return Err(hinted(message, "-o X.npy writes an array, -o FOLDER one PNG per sample"));
+        }
+        self.overwrite.allows_folder(&self.output, inputs)?;
+        Ok(None)
+    }
+}
+
+/// How pictures are drawn: observed pixels of images are what they were.
+fn drawn(data: &DataSet) -> anyhow::Result<Grid> {
+    let white = 255.0 * data.samples.scale();
+    let range = match range(&data.samples)? {
+        ValueRange::Given(low, high) if data.names.is_some() && low >= 0.0 && high <= white => {
+            ValueRange::Given(0.0, white)
+        }
+        range => range,
+    };
+    Ok(Grid { range, ..Grid::default() })
 }
 
 fn write(target: &Target, axes: &[usize], values: &[f64]) -> anyhow::Result<()> {

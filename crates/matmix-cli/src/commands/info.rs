@@ -216,6 +216,13 @@ fn taken(input: &Input) -> String {
     if input.colour {
         text.push_str(", with their colours");
     }
+    if let Some(missing) = &input.missing {
+        text.push_str(&format!(", missing cells told by {missing}"));
+    }
+    if !input.mask.is_empty() {
+        let hidden: usize = input.mask.iter().skip(1).step_by(2).sum();
+        text.push_str(&format!(", {} of a mask left out", plural(hidden, "cell")));
+    }
     if let Some(patches) = &input.patches {
         let (size, stride) = (sides(&patches.size), sides(&patches.stride));
         text.push_str(&format!(", in windows of {size}, {stride} apart"));

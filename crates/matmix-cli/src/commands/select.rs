@@ -119,7 +119,9 @@ impl Select {
                 threads: None,
                 ..options.fit.clone()
             };
-            let input = Input::of(samples.shape(), samples)?.with_images(&self.options.opened());
+            let input = Input::of(samples.shape(), samples)?
+                .with_images(&self.options.opened())
+                .with_mask(data.mask.as_deref());
             let file = file_of(&fit, input, serde_json::to_value(described).unwrap_or_default());
             target.write(|out| out.write_all(&file.to_bytes()))?;
             target.say_wrote(quiet, "", "");

@@ -8,6 +8,7 @@ mod data;
 mod files;
 #[path = "../../../matmix/tests/suite/made.rs"]
 mod made;
+mod missing;
 mod misuse;
 mod patches;
 #[path = "../../../matmix/tests/suite/pictures.rs"]

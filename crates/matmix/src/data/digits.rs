@@ -28,6 +28,7 @@ pub fn digits() -> DataSet {
         format: "IDX",
         names: None,
         notes: Vec::new(),
+        mask: None,
     }
 }
 

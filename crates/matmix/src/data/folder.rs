@@ -6,7 +6,7 @@
 //!
 //! Images of 8 bits become bytes; if any has more, all become single precision, each with the values it has. They are
 //! turned upright where a camera noted how it was held (EXIF). Colour turns grey by the luma of Rec. 709 unless it is
-//! wanted; transparency is dropped. All of this is noted.
+//! wanted; transparency is dropped, unless transparent places are cells that were not observed. All of this is noted.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,9 +14,10 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::image::{Contents, Depth, Header};
-use super::images::{FORMAT, ImageFile, Images, Place};
+use super::images::{FORMAT, ImageFile, Images, Place, Purpose};
 use super::labels::Labels;
 use super::limit::Limit;
+use super::mask;
 use super::notes::Note;
 use super::open::{DataSet, Found, OpenOptions, check_given, choose};
 use super::samples::{DEFAULT_BUDGET, Samples};
@@ -41,7 +42,29 @@ pub(crate) fn open(folder: &Path, given: Option<&Labels>, options: &OpenOptions)
     let listed = Listed::of(folder, &walk.files, &mut notes)?;
     let of_files: Vec<usize> = listed.entries.iter().map(|entry| entry.file).collect();
     let own = own.map(|labels| labels.select(&of_files)).transpose()?;
-    gather(&folder.to_string_lossy(), folder, listed, given.cloned().or(own), options, notes)
+    let purpose = Purpose::of(options);
+    gather(&folder.to_string_lossy(), folder, listed, given.cloned().or(own), options, purpose, notes)
+}
+
+/// The pictures of a folder, or those of one file, as masks: 255 where they are not black. They are brought to the size that `options`
+/// have for images.
+pub(crate) fn open_masks(path: &Path, options: &OpenOptions) -> Result<Found> {
+    let of_masks = OpenOptions {
+        resize: options.resize,
+        memory_budget: options.memory_budget,
+        ..OpenOptions::default()
+    };
+    let (folder, paths) = if path.is_dir() {
+        (path, Walk::through(path)?.files)
+    } else {
+        (path.parent().unwrap_or(Path::new("")), vec![path.to_owned()])
+    };
+    if paths.is_empty() {
+        return Err(Error::data(path, "there are no images in this folder to be masks"));
+    }
+    let mut notes = Vec::new();
+    let listed = Listed::of(folder, &paths, &mut notes)?;
+    gather(&path.to_string_lossy(), folder, listed, None, &of_masks, Purpose::Mask, notes)
 }
 
 /// The pages of one TIFF file, those that `options` chooses.
@@ -53,7 +76,8 @@ pub(crate) fn open_stack(path: &Path, given: Option<&Labels>, options: &OpenOpti
     if listed.entries.len() == 1 {
         return Err(Error::data(path, "it is one image; give the folder that holds the images"));
     }
-    gather(&path.to_string_lossy(), folder, listed, given.cloned(), options, notes)
+    let purpose = Purpose::of(options);
+    gather(&path.to_string_lossy(), folder, listed, given.cloned(), options, purpose, notes)
 }
 
 /// One picture as a set of one sample; none if `path` is not called like a picture.
@@ -67,12 +91,15 @@ pub fn open_picture(path: &Path, options: &OpenOptions) -> Result<Option<DataSet
     let (mut notes, paths) = (Vec::new(), [path.to_owned()]);
     let (folder, name) = (path.parent().unwrap_or(Path::new("")), path.display().to_string());
     let listed = Listed::of(folder, &paths, &mut notes)?;
-    let Found { mut samples, labels, names, notes, .. } =
-        gather(&name, folder, listed, None, options, notes)?;
+    let Found { samples, labels, names, notes, .. } =
+        gather(&name, folder, listed, None, options, Purpose::of(options), notes)?;
+    let shape = samples.shape().to_vec();
+    let of = mask::Data { shapes: [&shape; 2], len: 1, chosen: None, names: names.as_deref() };
+    let (mut samples, mask) = mask::marked(samples, &of, options)?;
     if let Some(scale) = options.scale {
         samples = samples.scaled(scale)?;
     }
-    Ok(Some(DataSet { samples, labels, name, format: "image", names, notes }))
+    Ok(Some(DataSet { samples, labels, name, format: "image", names, notes, mask }))
 }
 
 /// One picture that may become a sample.
@@ -127,6 +154,7 @@ fn gather(
     listed: Listed<'_>,
     mut labels: Option<Labels>,
     options: &OpenOptions,
+    purpose: Purpose,
     mut notes: Vec<Note>,
 ) -> Result<Found> {
     let Listed { paths, mut opened, mut entries } = listed;
@@ -134,10 +162,11 @@ fn gather(
         check_given(labels, entries.len(), options)?;
     }
     // Whatever is not wanted need not be looked at.
-    if let Some(chosen) = choose(set, entries.len(), labels.as_ref(), options)? {
+    let (len, chosen) = (entries.len(), choose(set, entries.len(), labels.as_ref(), options)?);
+    if let Some(chosen) = &chosen {
         let mut all: Vec<Option<Entry>> = entries.into_iter().map(Some).collect();
         entries = chosen.iter().filter_map(|&i| all[i].take()).collect();
-        labels = labels.map(|l| l.select(&chosen)).transpose()?.map(Labels::without_empty_classes);
+        labels = labels.map(|l| l.select(chosen)).transpose()?.map(Labels::without_empty_classes);
     }
     let unread: Vec<Result<Option<(ImageFile, Header)>>> = entries
         .par_iter()
@@ -173,9 +202,9 @@ fn gather(
         Some(size) => size,
         None => one_size(&headers, |i| folder.join(&names[i]))?,
     };
-    notes.extend(noticed(&headers, &names, options.colour));
+    notes.extend(noticed(&headers, &names, options.colour, purpose));
     let wanted = (options.colour, options.resize.is_some());
-    let images = Images::new(files, places, &headers, size, wanted);
+    let images = Images::new(files, places, &headers, size, wanted, purpose);
     images.check_first()?;
     let samples = match images.bytes() {
         Some(bytes) if bytes <= options.memory_budget.unwrap_or(DEFAULT_BUDGET) => {
@@ -187,7 +216,8 @@ fn gather(
         }
         _ => Samples::from_source(Arc::new(images))?,
     };
-    Ok(Found { samples, labels, array: None, names: Some(names), notes })
+    let chosen = Some((len, chosen.unwrap_or_else(|| (0..len).collect())));
+    Ok(Found { samples, labels, array: None, names: Some(names), notes, chosen })
 }
 
 fn read_header(path: &Path) -> Result<(ImageFile, Header)> {
@@ -210,7 +240,7 @@ fn one_size(headers: &[Header], path: impl Fn(usize) -> PathBuf) -> Result<(usiz
 }
 
 /// What has to be said about the images.
-fn noticed(headers: &[Header], names: &[String], colour: bool) -> Vec<Note> {
+fn noticed(headers: &[Header], names: &[String], colour: bool, purpose: Purpose) -> Vec<Note> {
     let those = |which: &dyn Fn(&Header) -> bool| {
         let mut found = headers.iter().zip(names).filter(|(header, _)| which(header));
         let first = found.next().map(|(_, name)| name.clone());
@@ -221,7 +251,11 @@ fn noticed(headers: &[Header], names: &[String], colour: bool) -> Vec<Note> {
         notes.extend(those(&|h| h.channels.has_colour()).map(|(images, first)| Note::Grey { images, first }));
     }
     let transparent = those(&|h| h.channels.has_alpha());
-    notes.extend(transparent.map(|(images, first)| Note::Transparency { images, first }));
+    match purpose {
+        Purpose::Opaque(_) if transparent.is_none() => notes.push(Note::Opaque),
+        Purpose::Opaque(_) => {}
+        _ => notes.extend(transparent.map(|(images, first)| Note::Transparency { images, first })),
+    }
     let turned = those(&|h| !h.orientation.is_upright());
     notes.extend(turned.map(|(images, first)| Note::Upright { images, first }));
     let (eight, more) = (those(&|h| h.depth == Depth::U8), those(&|h| h.depth != Depth::U8));

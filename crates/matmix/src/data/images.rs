@@ -8,6 +8,8 @@ use rayon::prelude::*;
 
 use super::file::{self, Identity};
 use super::image::{self, Contents, Depth, Header, Pixels, Room, Values};
+use super::marked::Unobserved;
+use super::open::OpenOptions;
 use super::source::{Buffer, Chunk, Element, Residence, Source};
 use crate::error::{Error, Result};
 
@@ -42,6 +44,26 @@ pub(super) struct Place {
     pub(super) page: usize,
 }
 
+/// What a picture is read for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Purpose {
+    /// Its values.
+    Values,
+    /// Its values, with NaN where its alpha is 0 or below this share of what is opaque.
+    Opaque(f64),
+    /// What is not black: 255 there, 0 elsewhere.
+    Mask,
+}
+
+impl Purpose {
+    pub(super) fn of(options: &OpenOptions) -> Self {
+        match options.missing {
+            Some(Unobserved::Alpha(share)) => Self::Opaque(share),
+            _ => Self::Values,
+        }
+    }
+}
+
 /// Images that are decoded when they are read.
 pub(super) struct Images {
     files: Vec<ImageFile>,
@@ -49,6 +71,7 @@ pub(super) struct Images {
     shape: Vec<usize>,
     element: Element,
     resize: bool,
+    purpose: Purpose,
 }
 
 impl Images {
@@ -59,11 +82,18 @@ impl Images {
         headers: &[Header],
         (rows, columns): (usize, usize),
         (colour, resize): (bool, bool),
+        purpose: Purpose,
     ) -> Self {
         let shape = if colour { vec![rows, columns, 3] } else { vec![rows, columns] };
-        let bytes = headers.iter().all(|header| header.depth == Depth::U8);
+        let bytes = match purpose {
+            Purpose::Mask => true,
+            Purpose::Opaque(_) => {
+                headers.iter().all(|header| header.depth == Depth::U8 && !header.channels.has_alpha())
+            }
+            Purpose::Values => headers.iter().all(|header| header.depth == Depth::U8),
+        };
         let element = if bytes { Element::U8 } else { Element::F32 };
-        Self { files, places, shape, element, resize }
+        Self { files, places, shape, element, resize, purpose }
     }
 
     fn sample_len(&self) -> usize {
@@ -130,9 +160,20 @@ impl Images {
     /// Adds a decoded picture to the buffer, in the shape and the type of the samples.
     fn put(&self, pixels: Pixels, buffer: &mut Buffer) -> std::result::Result<(), String> {
         let (rows, columns) = (self.shape[0], self.shape[1]);
-        // Grey first: resizing one channel is cheaper than three.
-        let pixels = if self.shape.len() == 3 { pixels.colour() } else { pixels.grey() };
-        let pixels = if self.resize { pixels.resized(rows, columns) } else { pixels };
+        let size = if self.resize { (rows, columns) } else { (pixels.rows, pixels.columns) };
+        let shown = |pixels: Pixels| match self.shape.len() {
+            3 => pixels.colour(),
+            _ => pixels.grey(),
+        };
+        let pixels = match self.purpose {
+            // Grey first: resizing one channel is cheaper than three.
+            Purpose::Values => shown(pixels).resized(size.0, size.1),
+            Purpose::Mask => pixels.not_black().resized(size.0, size.1).not_dark(),
+            Purpose::Opaque(share) => match pixels.opaque(share) {
+                Some(observed) => shown(pixels).observed(&observed, size.0, size.1),
+                None => shown(pixels).resized(size.0, size.1),
+            },
+        };
         if (pixels.rows, pixels.columns) != (rows, columns) {
             let (now_rows, now_columns) = (pixels.rows, pixels.columns);
             return Err(format!(

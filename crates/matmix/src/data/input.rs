@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "formats")]
 use super::{DataSet, OpenOptions, open};
-use super::{Element, ModelFile, Patches, Samples};
+use super::{Element, ModelFile, Patches, Samples, Unobserved};
 use crate::error::{Error, Result};
 use crate::pass::Engine;
 
@@ -45,6 +45,13 @@ pub struct Input {
     /// The windows of a sample that the model takes for its own samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patches: Option<Patches>,
+    /// What told in the data that a cell was not observed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<Unobserved>,
+    /// Which cells a mask for all samples said were observed, as the lengths of runs of cells that were and were not, in turn; empty if
+    /// there was none. What the model says about the others follows from the observed ones, so they are left out of new data, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mask: Vec<usize>,
 }
 
 impl Input {
@@ -61,6 +68,8 @@ impl Input {
             resize: None,
             colour: false,
             patches: None,
+            missing: None,
+            mask: vec![],
         })
     }
 
@@ -69,18 +78,35 @@ impl Input {
         Self { patches: Some(patches), ..self }
     }
 
-    /// The same with the way images were read.
+    /// The same with the way images were read, and what told that a cell was not observed.
     #[cfg(feature = "formats")]
     pub fn with_images(self, options: &OpenOptions) -> Self {
-        Self { resize: options.resize, colour: options.colour, ..self }
+        let missing = options.missing.filter(|missing| *missing != Unobserved::Never);
+        Self { resize: options.resize, colour: options.colour, missing, ..self }
     }
 
-    /// The same way to read images, where `options` do not say another one.
+    /// The same with a mask that all samples had, if they had one: whether each cell was observed.
+    pub fn with_mask(self, observed: Option<&[bool]>) -> Self {
+        // Runs of observed cells have even places; the first may be empty.
+        let mut mask = Vec::new();
+        for &seen in observed.into_iter().flatten() {
+            while mask.is_empty() || mask.len() % 2 != usize::from(seen) {
+                mask.push(0);
+            }
+            if let Some(last) = mask.last_mut() {
+                *last += 1;
+            }
+        }
+        Self { mask, ..self }
+    }
+
+    /// The same way to read images and missing cells, where `options` do not say another one.
     #[cfg(feature = "formats")]
     pub fn images(&self, options: &OpenOptions) -> OpenOptions {
         OpenOptions {
             resize: options.resize.or(self.resize),
             colour: options.colour || self.colour,
+            missing: options.missing.or(self.missing),
             ..options.clone()
         }
     }
@@ -92,11 +118,29 @@ impl Input {
     /// Those of [`open`].
     #[cfg(feature = "formats")]
     pub fn open(&self, spec: &str, options: &OpenOptions) -> Result<DataSet> {
-        match open(spec, &self.images(options)) {
-            // What was images then may be an array now.
-            Err(Error::OnlyImages { .. }) => open(spec, options),
+        let mut data = match open(spec, &self.images(options)) {
+            // What was images then may be an array now, and what was transparent NaN.
+            Err(Error::OnlyImages { .. }) => {
+                let was = self
+                    .missing
+                    .map(|was| if let Unobserved::Alpha(_) = was { Unobserved::Nan } else { was });
+                open(spec, &OpenOptions { missing: options.missing.or(was), ..options.clone() })
+            }
             other => other,
+        }?;
+        data.samples = self.masked(data.samples)?;
+        Ok(data)
+    }
+
+    /// The samples without the cells that the model never saw, unless they have another size.
+    fn masked<'a>(&self, samples: Samples<'a>) -> Result<Samples<'a>> {
+        if self.mask.is_empty() || self.mask.iter().sum::<usize>() != samples.sample_len() {
+            return Ok(samples);
         }
+        let run = |(place, &length): (usize, &usize)| std::iter::repeat_n(u8::from(place % 2 == 0), length);
+        let observed = self.mask.iter().enumerate().flat_map(run).collect::<Vec<u8>>();
+        let shape = samples.shape().to_vec();
+        samples.with_mask(Samples::from_vec(&shape, observed)?)
     }
 
     /// The samples, their values multiplied the way the model's were.
@@ -187,6 +231,19 @@ mod tests {
         assert_eq!(prepared.to_f64(0..10).unwrap(), scaled.to_f64(0..10).unwrap());
         let text = serde_json::to_string(&input).unwrap();
         assert_eq!(serde_json::from_str::<Input>(&text).unwrap(), input);
+    }
+
+    #[test]
+    fn a_mask_is_kept_as_runs_and_hides_the_same_cells() {
+        let seen = [false, false, true, false];
+        let input = input(&bytes()).with_mask(Some(&seen));
+        assert_eq!(input.mask, [0, 2, 1, 1]);
+        let text = serde_json::to_string(&input).unwrap();
+        assert_eq!(serde_json::from_str::<Input>(&text).unwrap(), input);
+        let masked = input.masked(bytes()).unwrap().to_f64(3..4).unwrap();
+        assert!(masked.iter().zip(seen).all(|(x, seen)| x.is_nan() != seen));
+        assert_eq!(input.clone().with_mask(Some(&[true, true, false, false])).mask, [2, 2]);
+        assert!(input.with_mask(None).mask.is_empty());
     }
 
     #[test]

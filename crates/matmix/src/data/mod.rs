@@ -38,6 +38,8 @@ mod limit;
 mod made;
 mod marked;
 #[cfg(feature = "formats")]
+mod mask;
+#[cfg(feature = "formats")]
 mod mat;
 mod meter;
 mod missing;
@@ -77,7 +79,7 @@ pub use input::Input;
 pub use known::KnownLabels;
 #[cfg(feature = "formats")]
 pub use labels::Labels;
-pub use marked::FillValue;
+pub use marked::{FillValue, Unobserved};
 pub use meter::{Meter, Reading};
 pub use missing::Missing;
 pub(crate) use missing::samples_with_nan;
@@ -87,6 +89,7 @@ pub use notes::Note;
 #[cfg(feature = "formats")]
 pub use open::{DataSet, OpenOptions, files_of, open};
 pub use patches::Patches;
+pub(crate) use patches::complete;
 pub use patterns::matching;
 pub use samples::Samples;
 #[doc(hidden)]

@@ -35,6 +35,8 @@ pub enum Note {
         /// The first one.
         first: String,
     },
+    /// Transparent places were to be missing cells, but no image has any transparency.
+    Opaque,
     /// Images were turned or mirrored as the camera noted.
     Upright {
         /// How many of them.
@@ -124,6 +126,7 @@ impl fmt::Display for Note {
                 "has transparent places, which are read like any other",
                 "have transparent places, which are read like any other",
             )),
+            Note::Opaque => f.write_str("no image has an alpha channel, so no cell of them is missing"),
             Note::Upright { images, first } => f.write_str(&counted(
                 images,
                 first,

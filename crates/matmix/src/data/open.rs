@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use super::digits::digits;
 use super::labels::Labels;
 use super::limit::Limit;
+use super::marked::Unobserved;
+use super::mask;
 use super::notes::Note;
 use super::samples::Samples;
 use super::source::Residence;
@@ -57,6 +59,14 @@ pub struct OpenOptions {
     /// About how many bytes a pass over the samples may take, see [`Samples::with_memory_budget`]. A folder of images up
     /// to this size (1 GiB if it is not given) is decoded into memory, a larger one whenever a part of it is read.
     pub memory_budget: Option<u64>,
+    /// What tells that a cell was not observed; none is as [`Unobserved::Never`], and for data of a model what told it when that was
+    /// fitted.
+    pub missing: Option<Unobserved>,
+    /// What says which cells were observed, those where it is not 0: a picture or an array in the shape of a sample for all of them, a
+    /// folder of pictures, a TIFF file of several pages or an array with one for each. Where samples are files, the pictures of a folder
+    /// have their names, but for the endings. It is for the whole set, of which samples are chosen afterwards. NaN is then a missing
+    /// cell, too.
+    pub mask: Option<String>,
 }
 
 impl OpenOptions {
@@ -123,6 +133,8 @@ pub struct DataSet {
     pub names: Option<Vec<String>>,
     /// The choices that were made on the way.
     pub notes: Vec<Note>,
+    /// Which cells were observed, if one mask said it for all samples.
+    pub mask: Option<Vec<bool>>,
 }
 
 /// What a reader finds in a file.
@@ -133,12 +145,14 @@ pub(super) struct Found {
     pub(super) array: Option<String>,
     pub(super) names: Option<Vec<String>>,
     pub(super) notes: Vec<Note>,
+    /// How many samples there are to choose from, and which were chosen, where a reader did that itself.
+    pub(super) chosen: Option<(usize, Vec<usize>)>,
 }
 
 impl Found {
     /// Samples and nothing else.
     pub(super) fn plain(samples: Samples<'static>) -> Self {
-        Self { samples, labels: None, array: None, names: None, notes: Vec::new() }
+        Self { samples, labels: None, array: None, names: None, notes: Vec::new(), chosen: None }
     }
 }
 
@@ -184,6 +198,10 @@ fn open_one(spec: &str, options: &OpenOptions) -> Result<DataSet> {
     if !kind.is_images() && (options.colour || options.resize.is_some()) {
         let option = if options.colour { "colour" } else { "resize" };
         return Err(Error::OnlyImages { name: called(spec).to_string(), option, found: kind.name() });
+    }
+    if !kind.is_images() && matches!(options.missing, Some(Unobserved::Alpha(_))) {
+        let (name, option) = (called(spec).to_string(), "missing=alpha");
+        return Err(Error::OnlyImages { name, option, found: kind.name() });
     }
     let mut format = kind.name();
     let budget = options.memory_budget;
@@ -231,17 +249,20 @@ fn open_one(spec: &str, options: &OpenOptions) -> Result<DataSet> {
         Some(array) => format!("{}:{array}", path.display()),
         None => called(spec).to_string(),
     };
-    let Found { mut samples, mut labels, names, notes, .. } = found;
+    let Found { mut samples, mut labels, names, notes, mut chosen, .. } = found;
+    let len = chosen.as_ref().map_or(samples.len(), |(len, _)| *len);
     if !kind.is_images() {
         if let Some(labels) = &given {
             check_given(labels, samples.len(), options)?;
         }
         labels = given.or(labels);
-        if let Some(chosen) = choose(called(spec), samples.len(), labels.as_ref(), options)? {
-            samples = samples.select(&chosen)?;
-            labels = labels.map(|l| l.select(&chosen)).transpose()?.map(Labels::without_empty_classes);
+        if let Some(places) = choose(called(spec), samples.len(), labels.as_ref(), options)? {
+            samples = samples.select(&places)?;
+            labels = labels.map(|l| l.select(&places)).transpose()?.map(Labels::without_empty_classes);
+            chosen = Some((len, places));
         }
     }
+    let stored = samples.shape().to_vec();
     if let Some(shape) = &options.shape {
         let (found, wanted) = (samples.shape().to_vec(), shape.iter().product::<usize>());
         samples = samples.reshaped(shape).map_err(|_| Error::Data {
@@ -254,6 +275,10 @@ fn open_one(spec: &str, options: &OpenOptions) -> Result<DataSet> {
             ),
         })?;
     }
+    let shape = samples.shape().to_vec();
+    let places = chosen.as_ref().map(|(_, places)| places.as_slice());
+    let of = mask::Data { shapes: [&shape, &stored], len, chosen: places, names: names.as_deref() };
+    let (mut samples, mask) = mask::marked(samples, &of, options)?;
     if let Some(scale) = options.scale {
         samples = samples.scaled(scale)?;
     }
@@ -263,7 +288,7 @@ fn open_one(spec: &str, options: &OpenOptions) -> Result<DataSet> {
         }
         samples = samples.with_memory_budget(budget);
     }
-    Ok(DataSet { samples, labels, name, format, names, notes })
+    Ok(DataSet { samples, labels, name, format, names, notes, mask })
 }
 
 /// Whether there is memory for the files that have to be put in order first.

@@ -83,6 +83,7 @@ impl Patches {
             let expected = "a finite number above 0";
             return Err(Error::Option { option: "contrast", value: contrast.to_string(), expected });
         }
+        complete(images)?;
         (self.centred, self.floor) = (false, None);
         let raw = self.drawn(images, LOOKED_AT, seed)?;
         let (size, mut sum) = (raw.sample_len(), 0.0);
@@ -173,14 +174,27 @@ impl Patches {
             None => classes.iter().flat_map(|&c| std::iter::repeat_n(c, per_image)).collect(),
             Some(chosen) => chosen.iter().map(|n| classes[n / per_image]).collect(),
         });
-        let (budget, meter) = (images.budget, images.meter.clone());
+        if !self.is_plain() {
+            complete(images)?;
+        }
+        let (budget, meter, missing) = (images.budget, images.meter.clone(), images.missing);
         let scale = if self.is_plain() { images.scale() } else { 1.0 };
-        // A window whose contrast is not known cannot be given another.
-        let missing = if self.is_plain() { images.missing } else { Missing::Error };
         let (plain, floor) = (self.is_plain(), self.floor);
         let source = PatchSource { images: images.clone(), windows, plain, floor, chosen };
         let cut = Samples::from_source(Arc::new(source))?;
         Ok(Samples { scale, weights, classes, budget, meter, missing, ..cut })
+    }
+}
+
+/// Refuses images of which cells may be missing: a window whose mean and contrast are not known cannot be given others.
+pub(crate) fn complete(images: &Samples<'_>) -> Result<()> {
+    match images.missing() {
+        Missing::Error => Ok(()),
+        Missing::Nan => Err(Error::Option {
+            option: "missing",
+            value: "nan".into(),
+            expected: "`error` for patches without their means or of like contrast, which have to be known",
+        }),
     }
 }
 

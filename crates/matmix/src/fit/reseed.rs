@@ -11,6 +11,7 @@ use super::steps::{Evaluation, Steps};
 use crate::error::Result;
 use crate::model::{Event, History, Mixture};
 use crate::pass::{AskPass, EmSums, Question};
+use crate::temper::Temper;
 use crate::walk::Stage;
 
 /// How often a component may be moved or tried.
@@ -71,7 +72,7 @@ fn moved(fit: &MixtureSteps<'_>, model: &Mixture, k: usize, sample: usize, rival
     let mut components = model.components().to_vec();
     let mut mean = alone.to_f64(0..1)?;
     if mean.iter().any(|x| x.is_nan()) {
-        mean = model.impute(&alone)?.values;
+        mean = model.impute_by(&alone, Temper::None)?.values;
     }
     components[k] = like.moved_to(mean);
     let mut weights = model.weights().to_vec();

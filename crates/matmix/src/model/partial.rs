@@ -9,6 +9,8 @@
 //! ```
 //!
 //! Λ, and with it all variances, depends on which cells are missing and not on the others: samples with one pattern share it.
+//!
+//! A posterior is tempered (eq. 8h) by σ²/τ in the place of the σ² of observed cells; that of a missing cell itself stays.
 
 use super::density::{Exponent, not_negative};
 use super::{Component, Mixture};
@@ -28,6 +30,8 @@ pub(crate) struct Pattern<'a> {
 struct Part<'a> {
     component: &'a Component,
     log_weight: f64,
+    /// σ²/τ, the noise of observed cells.
+    noise: f64,
     /// F of Λ = F Fᵀ.
     factor: Matrix,
     exponent: Exponent,
@@ -56,9 +60,11 @@ struct ConditionalPart {
 impl<'a> Pattern<'a> {
     /// Factorises, once per component. `None` if a Λ is no longer positive definite, which rounding could only do to a component
     /// whose noise vanishes beside its cores.
-    pub(crate) fn new(model: &'a Mixture, missing: &'a Holes) -> Option<Self> {
+    ///
+    /// `temper` is τ; 1 is the exact posterior.
+    pub(crate) fn new(model: &'a Mixture, missing: &'a Holes, temper: f64) -> Option<Self> {
         let parts = model.components().iter().zip(model.weights());
-        let parts = parts.map(|(component, weight)| Part::new(component, weight.ln(), missing));
+        let parts = parts.map(|(component, weight)| Part::new(component, weight.ln(), missing, temper));
         Some(Self { model, missing, parts: parts.collect::<Option<_>>()? })
     }
 
@@ -121,10 +127,11 @@ impl<'a> Pattern<'a> {
             Some((shape, rate)) => (chance.gamma(shape) / rate).max(f64::MIN_POSITIVE).powf(-0.5),
         };
         let deviation = part.component.noise_variance().sqrt() * stretch;
+        let of_core = part.noise.sqrt() * stretch;
         // b = Q + σ F⁻ᵀ g has covariance σ² (F Fᵀ)⁻¹ = V.
         let mut core: Vec<f64> = (0..of.core.len()).map(|_| chance.normal()).collect();
         solve_upper(&part.factor, &mut core);
-        core.iter_mut().zip(&of.core).for_each(|(b, q)| *b = q + deviation * *b);
+        core.iter_mut().zip(&of.core).for_each(|(b, q)| *b = q + of_core * *b);
         let whole = expand(&core, part.component.loadings());
         let mean = part.component.mean();
         self.missing.iter().map(|&i| mean[i] + whole[i] + deviation * chance.normal()).collect()
@@ -142,8 +149,8 @@ pub(crate) trait Chance {
 }
 
 impl<'a> Part<'a> {
-    fn new(component: &'a Component, log_weight: f64, missing: &Holes) -> Option<Self> {
-        let (size, noise) = (component.mean().len(), component.noise_variance());
+    fn new(component: &'a Component, log_weight: f64, missing: &Holes, temper: f64) -> Option<Self> {
+        let (size, noise) = (component.mean().len(), component.noise_variance() / temper);
         let observed = size - missing.len();
         let s = component.core_variances();
         let rho = s.len();
@@ -169,15 +176,18 @@ impl<'a> Part<'a> {
         };
         let factor = cholesky_lower(&lambda).or_else(|| cholesky_lower(&from_observed()))?;
         let log_determinant: f64 = (0..rho).map(|j| 2.0 * factor[(j, j)].ln()).sum();
-        let log_determinant = log_determinant + (observed as f64 - rho as f64) * noise.ln();
+        // Tempered, the observed cells count as τ times as many.
+        let counted = temper * observed as f64;
+        let log_determinant = log_determinant + (counted - rho as f64) * component.noise_variance().ln();
+        let log_determinant = log_determinant + rho as f64 * temper.ln();
         let variance = |&i: &usize| {
             let mut u = row(component, i);
             solve_lower(&factor, &mut u);
-            noise * (1.0 + u.iter().map(|x| x * x).sum::<f64>())
+            noise * (temper + u.iter().map(|x| x * x).sum::<f64>())
         };
         let variances = missing.iter().map(variance).collect();
-        let exponent = Exponent::new(component.degrees_of_freedom(), observed as f64, log_determinant);
-        Some(Self { component, log_weight, factor, exponent, variances })
+        let exponent = Exponent::new(component.degrees_of_freedom(), counted, log_determinant);
+        Some(Self { component, log_weight, noise, factor, exponent, variances })
     }
 
     fn log_density(&self, delta: f64) -> f64 {
@@ -192,7 +202,7 @@ impl<'a> Part<'a> {
         solve_lower(&self.factor, &mut core);
         let explained: f64 = core.iter().map(|h| h * h).sum();
         let squares: f64 = centred.iter().map(|x| x * x).sum();
-        let delta = not_negative(squares - explained) / component.noise_variance();
+        let delta = not_negative(squares - explained) / self.noise;
         solve_upper(&self.factor, &mut core);
         let whole = expand(&core, component.loadings());
         let means = missing.iter().map(|&i| component.mean()[i] + whole[i]).collect();

@@ -12,7 +12,7 @@
 
 use super::grid::Cells;
 use crate::cpu::{Cpu, Pooling};
-use crate::data::{Input, ModelFile, Patches, Samples, Windows};
+use crate::data::{Input, ModelFile, Patches, Samples, Windows, complete};
 use crate::error::{Error, Result};
 use crate::fit::{FitOptions, Search, fit};
 use crate::model::{Mixture, Model};
@@ -172,6 +172,7 @@ impl PatchFisher {
     /// # Errors
     /// As [`features`](Self::features).
     pub fn features_each(&self, images: &Samples<'_>, mut each: impl FnMut(Vec<f32>) + Send) -> Result<()> {
+        complete(images)?;
         let (windows, cells) = self.geometry(images.shape())?;
         Cpu::best().pool(self.pooling(&windows, &cells), images, &mut each)
     }

@@ -70,6 +70,8 @@ pub struct MissingCells {
     pub share: Floats,
     /// The samples with most missing cells, the worst first.
     pub lacking: Vec<Lacking>,
+    /// Of how many of the samples that are shown filled in a large region is missing, so that observed cells were trusted less.
+    pub tempered: usize,
     /// Some samples filled in, from those with the fewest missing cells to those with the most.
     pub filled: Vec<Filled>,
 }

@@ -32,6 +32,7 @@ pub(crate) fn missing_cells(
         let name = options.names.get(index).cloned().unwrap_or_default();
         Lacking { sample: position, index, name, missing: survey.holes[index] }
     };
+    let (filled, tempered) = filled(model, samples, cast, blocks)?;
     Ok(Some(MissingCells {
         cells: survey.missing(),
         of: n * survey.mean.len(),
@@ -41,14 +42,20 @@ pub(crate) fn missing_cells(
         never_named: never.iter().take(NAMED).map(|&cell| place(cell, samples.shape())).collect(),
         share: Floats::new(blocks.reduce(&share)),
         lacking: cast.lacking.iter().map(lacking).collect(),
-        filled: filled(model, samples, cast, blocks)?,
+        tempered,
+        filled,
     }))
 }
 
-/// The samples that are shown filled in, each with the standard deviations of what was filled in.
-fn filled(model: &Mixture, samples: &Samples<'_>, cast: &Cast, blocks: &Blocks) -> Result<Vec<Filled>> {
+/// The samples that are shown filled in, each with the standard deviations of what was filled in, and how many of them were tempered.
+fn filled(
+    model: &Mixture,
+    samples: &Samples<'_>,
+    cast: &Cast,
+    blocks: &Blocks,
+) -> Result<(Vec<Filled>, usize)> {
     if cast.filled.is_empty() {
-        return Ok(vec![]);
+        return Ok((vec![], 0));
     }
     let index: Vec<usize> = cast.filled.iter().map(|&position| cast.index[position]).collect();
     let imputed = model.impute(&samples.clone().select_part(&index)?)?;
@@ -59,7 +66,7 @@ fn filled(model: &Mixture, samples: &Samples<'_>, cast: &Cast, blocks: &Blocks) 
         values: Floats::new(blocks.reduce(values)),
         deviations: Floats::new(blocks.reduce(deviations)),
     };
-    Ok(cast.filled.iter().zip(parts).map(shown).collect())
+    Ok((cast.filled.iter().zip(parts).map(shown).collect(), imputed.tempered.len()))
 }
 
 /// Which elements of the pictures were not observed, one bit each, the first one the lowest of its byte.

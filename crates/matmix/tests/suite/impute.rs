@@ -1,6 +1,6 @@
 //! Missing cells of new samples against conditionals of dense P×P matrices, and figures that another program found.
 
-use matmix::{Component, Matrix, Mixture, Samples};
+use matmix::{Component, Matrix, Mixture, Samples, Temper};
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -95,7 +95,7 @@ pub(crate) fn log_gamma_of_half(n: usize) -> f64 {
 }
 
 /// ln p(x_O), and mean and variance of the missing cells, from the dense covariance of one component.
-fn dense(component: &Component, nu: Option<usize>, x: &[f64]) -> (f64, Vec<f64>, Vec<f64>) {
+pub(crate) fn dense(component: &Component, nu: Option<usize>, x: &[f64]) -> (f64, Vec<f64>, Vec<f64>) {
     let c = crate::dense::covariance(component);
     let (missing, seen): (Vec<usize>, Vec<usize>) = (0..x.len()).partition(|&i| x[i].is_nan());
     let part: Vec<Vec<f64>> = seen.iter().map(|&i| seen.iter().map(|&j| c[i][j]).collect()).collect();
@@ -141,7 +141,8 @@ proptest! {
         let model = random_mixture(&mut rng, &shape, &rank, k, nu);
         let mut x = model.sample(4, seed).samples;
         x.iter_mut().for_each(|x| if rng.random::<f64>() < share { *x = f64::NAN });
-        let found = model.impute(&Samples::from_slice(&shape, &x).unwrap()).unwrap();
+        let samples = Samples::from_slice(&shape, &x).unwrap();
+        let found = model.impute_by(&samples, Temper::None).unwrap();
         let size = model.sample_len();
         for (n, x) in x.chunks_exact(size).enumerate() {
             let parts: Vec<_> = model.components().iter().map(|c| dense(c, nu, x)).collect();
@@ -249,4 +250,96 @@ fn hidden_cells_of_digits_are_found_with_honest_deviations() {
         ((squares / count).sqrt(), (by_mean / count).sqrt(), covered as f64 / count);
     println!("root mean square error {error:.4}, by the mean {by_mean:.4}, covered {covered:.3}");
     assert!(error < 0.15 && error < 0.6 * by_mean && (0.88..0.98).contains(&covered), "{error} {covered}");
+}
+
+/// Two components of three numbers with cores of one, of these degrees of freedom.
+fn one_core(degrees: Option<f64>) -> Mixture {
+    let part = |mean: [f64; 3], u: [f64; 3], noise| {
+        let part =
+            Component::new(&[3], mean.to_vec(), vec![Matrix::from_vec(3, 1, u.to_vec())], noise).unwrap();
+        part.with_degrees_of_freedom(degrees).unwrap()
+    };
+    let parts =
+        vec![part([0.5, -0.2, 1.0], [0.8, 1.1, -0.6], 0.3), part([-0.4, 0.9, 0.1], [0.3, -0.7, 1.2], 0.5)];
+    Mixture::new(&[3], vec![0.4, 0.6], parts).unwrap()
+}
+
+/// p(x_O | b, u, k)^τ p(b | u) p(u) π_k, summed over a fine grid of cores b and scales u; the moments of a missing cell follow.
+#[test]
+fn a_tempered_posterior_is_the_integral_of_the_tempered_likelihood() {
+    let x = [1.3, f64::NAN, -0.4];
+    let normal =
+        |x: f64, variance: f64| -0.5 * ((2.0 * std::f64::consts::PI * variance).ln() + x * x / variance);
+    for (degrees, temper) in [(None, 1.0), (None, 0.2), (Some(6.0), 0.2), (Some(6.0), 1.0)] {
+        let model = one_core(degrees);
+        let scales: Vec<(f64, f64)> = match degrees {
+            None => vec![(1.0, 0.0)],
+            // Even steps of ln u: the density of Gamma(ν/2, ν/2), times u.
+            Some(nu) => (-400..=200)
+                .map(|i| (f64::from(i) * 0.02).exp())
+                .map(|u: f64| (u, 0.5 * nu * (u.ln() - u)))
+                .collect(),
+        };
+        let (mut total, mut first, mut second) = (0.0, 0.0, 0.0);
+        for (k, c) in model.components().iter().enumerate() {
+            for &(u, log_scale) in &scales {
+                for step in -1500..=1500 {
+                    // The core is as wide as its scale has it; the last summand is that of the grid.
+                    let b = f64::from(step) * 0.01 / u.sqrt();
+                    let at = |i: usize| c.mean()[i] + c.loadings()[0][(i, 0)] * b;
+                    let noise = c.noise_variance() / u;
+                    let seen = normal(x[0] - at(0), noise) + normal(x[2] - at(2), noise);
+                    let density = (temper * seen + normal(b, 1.0 / u) + log_scale - 0.5 * u.ln()).exp()
+                        * model.weights()[k];
+                    total += density;
+                    first += density * at(1);
+                    second += density * (at(1) * at(1) + noise);
+                }
+            }
+        }
+        let (mean, variance) = (first / total, second / total - (first / total).powi(2));
+        let samples = Samples::from_slice(&[3], &x).unwrap();
+        let found = model.impute_by(&samples, Temper::Fixed(temper)).unwrap();
+        assert!((found.values[1] - mean).abs() < 1e-5, "{degrees:?} {temper}: {} {mean}", found.values[1]);
+        let own = found.deviations[1].powi(2);
+        assert!((own - variance).abs() < 1e-5 * variance, "{degrees:?} {temper}: {own} {variance}");
+        // The density of what was observed is not tempered.
+        let exact = model.impute_by(&samples, Temper::None).unwrap();
+        assert!((found.log_likelihood[0] - exact.log_likelihood[0]).abs() < 1e-9);
+        assert_eq!(found.tempered, if temper < 1.0 { vec![0] } else { vec![] });
+        // Draws have the same moments.
+        let draws = model.impute_draws_by(&samples, 40_000, 3, Temper::Fixed(temper)).unwrap();
+        let cells: Vec<f64> = draws.iter().skip(1).step_by(3).copied().collect();
+        let drawn = cells.iter().sum::<f64>() / 40_000.0;
+        assert!((drawn - mean).abs() < 5.0 * (variance / 40_000.0).sqrt(), "{drawn} {mean}");
+    }
+}
+
+#[test]
+fn only_samples_with_blocks_are_tempered_by_default() {
+    let mut rng = ChaCha8Rng::seed_from_u64(31);
+    let model = random_mixture(&mut rng, &[12, 12], &[2, 2], 2, None);
+    let mut x = model.sample(4, 1).samples;
+    let hide = |x: &mut [f64], n: usize, hidden: &dyn Fn(usize) -> bool| {
+        (0..144).filter(|&i| hidden(i)).for_each(|i| x[n * 144 + i] = f64::NAN);
+    };
+    hide(&mut x, 0, &|i| i * 7 % 5 < 2);
+    hide(&mut x, 1, &|i| (2..10).contains(&(i / 12)) && (2..10).contains(&(i % 12)));
+    hide(&mut x, 3, &|_| true);
+    let samples = Samples::from_slice(&[12, 12], &x).unwrap();
+    let [auto, none, fixed] = [Temper::Auto, Temper::None, Temper::Fixed(0.1)]
+        .map(|temper| model.impute_by(&samples, temper).unwrap());
+    assert_eq!((auto.tempered.clone(), auto.empty.clone()), (vec![1], vec![3]));
+    assert_eq!(auto, model.impute(&samples).unwrap());
+    assert_eq!((none.tempered.len(), fixed.tempered.clone()), (0, vec![0, 1]));
+    let part = |found: &matmix::Imputed, n: usize| found.values[n * 144..(n + 1) * 144].to_vec();
+    for n in [0, 2, 3] {
+        assert_eq!(part(&auto, n), part(&none, n));
+    }
+    assert_eq!(part(&auto, 1), part(&fixed, 1));
+    assert_ne!(part(&auto, 1), part(&none, 1));
+    for (a, b) in auto.log_likelihood.iter().zip(&none.log_likelihood) {
+        assert!((a - b).abs() < 1e-8 * b.abs().max(1.0), "{a} {b}");
+    }
+    assert!(model.impute_by(&samples, Temper::Fixed(0.0)).is_err());
 }

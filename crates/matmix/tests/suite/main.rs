@@ -17,6 +17,7 @@ mod invariance;
 mod larger;
 mod low_rank;
 mod made;
+mod masks;
 mod missing;
 mod missing_fit;
 mod model_file;

@@ -123,6 +123,72 @@ impl Pixels {
         Self { rows, columns, values, ..self }
     }
 
+    /// Which pixels are opaque: whose alpha is neither 0 nor below this share of the most it can be. None if there is no alpha.
+    pub(crate) fn opaque(&self, share: f64) -> Option<Vec<bool>> {
+        fn of<T: Copy>(x: &[T], step: usize, most: f64, share: f64, value: impl Fn(T) -> f64) -> Vec<bool> {
+            let alpha = |pixel: &[T]| value(pixel[step - 1]) / most;
+            x.chunks_exact(step).map(|pixel| alpha(pixel) > 0.0 && alpha(pixel) >= share).collect()
+        }
+        let step = self.channels.count();
+        self.channels.has_alpha().then(|| match &self.values {
+            Values::U8(x) => of(x, step, 255.0, share, f64::from),
+            Values::U16(x) => of(x, step, 65535.0, share, f64::from),
+            Values::F32(x) => of(x, step, 1.0, share, f64::from),
+        })
+    }
+
+    /// The same picture with NaN where it was not observed, and with other rows and columns: what was not observed adds nothing to its
+    /// neighbours, and a pixel of which less than half was observed was not.
+    pub(crate) fn observed(self, observed: &[bool], rows: usize, columns: usize) -> Self {
+        let step = self.channels.count();
+        let seen = |i: usize| observed[i / step];
+        let values: Vec<f32> = match &self.values {
+            Values::U8(x) => x.iter().map(|&x| f32::from(x)).collect(),
+            Values::U16(x) => x.iter().map(|&x| f32::from(x)).collect(),
+            Values::F32(x) => x.clone(),
+        };
+        if (self.rows, self.columns) == (rows, columns) {
+            let cells = values.iter().enumerate().map(|(i, &x)| if seen(i) { x } else { f32::NAN });
+            return Self { values: Values::F32(cells.collect()), ..self };
+        }
+        let zeros: Vec<f32> =
+            values.iter().enumerate().map(|(i, &x)| if seen(i) { x } else { 0.0 }).collect();
+        let ones: Vec<f32> = observed.iter().map(|&seen| f32::from(u8::from(seen))).collect();
+        let sums = resize::resized(&zeros, (self.rows, self.columns, step), rows, columns);
+        let shares = resize::resized(&ones, (self.rows, self.columns, 1), rows, columns);
+        let cell = |(i, sum): (usize, f32)| match shares[i / step] {
+            // Rounding makes a half a little less.
+            share if share >= 0.499_999 => sum / share,
+            _ => f32::NAN,
+        };
+        let values = Values::F32(sums.into_iter().enumerate().map(cell).collect());
+        Self { rows, columns, values, ..self }
+    }
+
+    /// 255 where any channel but alpha is other than 0, and 0 elsewhere.
+    pub(crate) fn not_black(self) -> Self {
+        fn of<T: Copy + PartialOrd + Default>(x: &[T], step: usize, counted: usize) -> Vec<u8> {
+            // NaN is neither above nor below.
+            let lit = |x: &T| *x > T::default() || *x < T::default();
+            x.chunks_exact(step).map(|pixel| if pixel[..counted].iter().any(lit) { 255 } else { 0 }).collect()
+        }
+        let step = self.channels.count();
+        let counted = if self.channels.has_alpha() { step - 1 } else { step };
+        let values = match &self.values {
+            Values::U8(x) => of(x, step, counted),
+            Values::U16(x) => of(x, step, counted),
+            Values::F32(x) => of(x, step, counted),
+        };
+        Self { channels: Channels::Grey, values: Values::U8(values), ..self }
+    }
+
+    /// 255 where bytes are at least half of that, and 0 elsewhere.
+    pub(crate) fn not_dark(self) -> Self {
+        let Values::U8(x) = &self.values else { return self };
+        let values = x.iter().map(|&x| if x >= 128 { 255 } else { 0 }).collect();
+        Self { values: Values::U8(values), ..self }
+    }
+
     /// The pixels at these places, in this order, as a picture of this size.
     pub(super) fn rearranged(self, rows: usize, columns: usize, places: impl Iterator<Item = usize>) -> Self {
         fn at<T: Copy>(x: &[T], step: usize, places: impl Iterator<Item = usize>) -> Vec<T> {
@@ -192,6 +258,33 @@ mod tests {
         let wide = pixels(Channels::Rgba, Values::U16(vec![65535, 0, 0, 9, 1000, 1000, 1000, 9])).grey();
         let Values::F32(wide) = wide.values else { panic!("{wide:?}") };
         assert!((wide[0] - 0.2126 * 65535.0).abs() < 0.01 && (wide[1] - 1000.0).abs() < 0.01, "{wide:?}");
+    }
+
+    #[test]
+    fn what_is_transparent_is_not_observed_and_does_not_leak() {
+        let picture = pixels(Channels::GreyAlpha, Values::U8(vec![100, 255, 7, 0]));
+        assert_eq!(picture.opaque(0.0), Some(vec![true, false]));
+        let half = pixels(Channels::GreyAlpha, Values::U8(vec![100, 127, 7, 128]));
+        assert_eq!((half.opaque(0.5), half.opaque(0.0)), (Some(vec![false, true]), Some(vec![true; 2])));
+        assert_eq!(pixels(Channels::Grey, Values::U8(vec![1, 2])).opaque(0.5), None);
+        let Values::F32(x) = picture.clone().grey().observed(&[true, false], 1, 2).values else { panic!() };
+        assert!(x[0] == 100.0 && x[1].is_nan());
+        // One pixel of two, of which half was observed: its shade is that of the half.
+        let Values::F32(x) = picture.grey().observed(&[true, false], 1, 1).values else { panic!() };
+        assert_eq!(x, [100.0]);
+        let colour = pixels(Channels::Rgba, Values::U16(vec![1, 2, 3, 9, 4, 5, 6, 0]));
+        let seen = colour.opaque(0.0).unwrap();
+        let Values::F32(x) = colour.colour().observed(&seen, 1, 2).values else { panic!() };
+        assert!(x[..3] == [1.0, 2.0, 3.0] && x[3..].iter().all(|x| x.is_nan()));
+    }
+
+    #[test]
+    fn a_mask_is_what_is_not_black() {
+        let mask = pixels(Channels::Rgba, Values::U8(vec![0, 0, 1, 0, 0, 0, 0, 255])).not_black();
+        assert_eq!(mask.values, Values::U8(vec![255, 0]));
+        let wide = pixels(Channels::Grey, Values::F32(vec![f32::NAN, -0.5])).not_black();
+        assert_eq!(wide.values, Values::U8(vec![0, 255]));
+        assert_eq!(wide.resized(1, 1).not_dark().values, Values::U8(vec![255]));
     }
 
     #[test]
