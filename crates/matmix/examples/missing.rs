@@ -129,7 +129,7 @@ impl Moment {
 fn time(whole: &[f32]) -> Outcome {
     let complete = Samples::from_slice(&[28, 28], whole)?;
     let model = fit(&complete, &FitOptions { missing: Missing::Error, ..options(10, 4) })?.model;
-    let many: Vec<f32> = whole.repeat(8);
+    let many: Vec<f32> = whole.repeat(4);
     let of_each = |share: f64| hide(&many, move |i| uniform(i) < share);
     let sets = [
         ("complete", many.clone()),
@@ -142,7 +142,7 @@ fn time(whole: &[f32]) -> Outcome {
     let pass = EmPass { model, update: Update::All, precision: Precision::Auto, stage: Stage::ALL };
     // The sets take turns, and the fastest turn of each counts: whatever else the machine does slows them all.
     let mut best = [f64::INFINITY; 5];
-    for _ in 0..15 {
+    for _ in 0..9 {
         for ((_, x), best) in sets.iter().zip(&mut best) {
             let samples = Samples::from_slice(&[28, 28], x)?.with_missing(Missing::Nan);
             let once = || {
@@ -157,7 +157,7 @@ fn time(whole: &[f32]) -> Outcome {
         }
     }
     for ((name, _), seconds) in sets.iter().zip(best) {
-        let (each, times) = (seconds / 8000.0 * 1e6, seconds / best[0]);
+        let (each, times) = (seconds / 4000.0 * 1e6, seconds / best[0]);
         println!("{name}: {each:.2} µs per sample, {times:.2} × a complete pass");
     }
     Ok(())
