@@ -49,6 +49,7 @@ lint: ## formatting and lints, without a single warning; an example on every pub
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --features matmix/ndarray -- -D warnings
 	cargo clippy -p matmix --no-default-features -- -D warnings
+	cargo clippy -p matmix --no-default-features --features report -- -D warnings
 	RUSTDOCFLAGS='-D warnings -A rustdoc::private_intra_doc_links' cargo doc --quiet --no-deps -p matmix --features ndarray,cuda
 	python3 scripts/examples.py target/doc/matmix
 

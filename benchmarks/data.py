@@ -34,7 +34,7 @@ def planted(n: int, shape: tuple[int, ...], k: int, rank: int, dtype: str = "flo
 def start_of(X: np.ndarray, k: int, rank: int, iterations: int = 2) -> matmix.Mixture:
     """A model to begin with, the same for everybody: k-means and a few iterations on a part of the samples."""
     part = X[: min(len(X), max(500, 40 * k))]
-    return matmix.Mixture(k, rank, max_iter=iterations, tol=0, random_state=0).fit(part)
+    return matmix.Mixture(k, rank, search="none", max_iter=iterations, tol=0, random_state=0).fit(part)
 
 
 def digits(n: int = 1000, dtype: str = "float32") -> tuple[np.ndarray, np.ndarray]:

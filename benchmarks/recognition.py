@@ -49,7 +49,8 @@ def mixture_case(n: int, probes: int, k: int, rank: int, threads: int) -> Case:
     def build(only: set[str] | None) -> list[Contestant]:
         X, y = digits(n + probes)
         gallery, known, new, truth = X[:n], y[:n], X[n:], y[n:]
-        model = matmix.Mixture(k, rank, random_state=0, max_iter=20, tol=0, n_threads=threads).fit(gallery[:2000])
+        model = matmix.Mixture(k, rank, search="none", random_state=0, max_iter=20, tol=0, n_threads=threads)
+        model.fit(gallery[:2000])
         nearest = matmix.NearestCore(model, distance="paper", prefit=True).fit(gallery, known)
         cores, new_cores = (
             model.transform(part).reshape(len(part), k, -1).transpose(1, 0, 2).copy() for part in (gallery, new)

@@ -158,10 +158,10 @@ def clustering(data: Set, seed: int) -> Iterator[Figure]:
         return Figure(model, setting, {"adjusted Rand": adjusted_rand_score(data.y, found)})
 
     for rank in data.ranks[:2]:
-        model = bilateral(data, rank, seed).set_params(search="auto")
+        model = bilateral(data, rank, seed)
         yield figure(BILATERAL, square(rank), model.fit_predict(data.X))
     for factors in data.factors[:2]:
-        model = ppca(data, factors, seed).set_params(search="auto")
+        model = ppca(data, factors, seed)
         yield figure(PPCA, f"{factors} factors", model.fit_predict(data.X))
     yield figure(
         "k-means", "10 starts", KMeans(data.components, n_init=10, random_state=seed).fit_predict(flat(data.X))

@@ -49,7 +49,7 @@ print("samples of", X.shape[1:], "numbers: frequency × time")
 
 # %%
 # Four components; the rank is that of a matrix with a few bands and a few moments.
-model = matmix.Mixture(4, rank=(6, 6), search="auto", random_state=0).fit(X)
+model = matmix.Mixture(4, rank=(6, 6), random_state=0).fit(X)
 found = model.predict(X)
 print(f"agreement with the kinds (adjusted Rand index): {adjusted_rand_score(kinds, found):.2f}")
 rest = model.squared_errors(X).sum() / ((X - X.mean(axis=0)) ** 2).sum()

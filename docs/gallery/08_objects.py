@@ -54,7 +54,7 @@ X = np.array([photograph(KINDS[kind]) for kind in kinds])
 # All are told that there are five.
 flat = X.reshape(len(X), -1)
 reduced = PCA(20, random_state=0).fit_transform(flat)
-model = matmix.Mixture(5, rank=6, search="auto", random_state=0).fit(X)
+model = matmix.Mixture(5, rank=6, random_state=0).fit(X)
 found = {
     "k-means": KMeans(5, n_init=5, random_state=0).fit_predict(flat),
     "PCA + Gaussian mixture": GaussianMixture(5, n_init=5, random_state=0).fit_predict(reduced),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -24,8 +25,10 @@ class Asked:
     """Whether the answers about the rows of a sample are added to one."""
     missing: str = "error"
     """What NaN is."""
+    device: str = "cpu"
+    """What answers, where the samples are."""
 
-    def about(self, block: np.ndarray, first: int = 0, threads: int | None = None) -> np.ndarray:
+    def about(self, block: Any, first: int = 0, threads: int | None = None) -> np.ndarray:
         """The answers about the samples of one block, the first of which has the number `first` in the whole set."""
         found = self.question.answers(
             block,
@@ -35,6 +38,7 @@ class Asked:
             first=first,
             threads=threads,
             missing=self.missing,
+            device=self.device,
         )
         if self.total:
             found = found.reshape(len(block), -1).sum(axis=1)

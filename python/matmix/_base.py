@@ -128,7 +128,17 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """What the model answers about every sample, shape (N, *each); lazy for samples that Dask has."""
         question = self.model_.question(questions)
         dtype = samples.precision if dtype is None else np.dtype(dtype)
-        asked = Asked(question, samples.shape, self._preset, samples.scale, each, dtype, total, samples.missing)
+        asked = Asked(
+            question,
+            samples.shape,
+            self._preset,
+            samples.scale,
+            each,
+            dtype,
+            total,
+            samples.missing,
+            str(getattr(self, "device", "cpu")),
+        )
         return samples.array.ask(asked) if isinstance(samples.array, Blocks) else asked.about(samples.array)
 
     def _rows_of(self, samples: Samples) -> tuple[int, ...]:

@@ -16,6 +16,7 @@ import numpy as np
 from . import _matmix
 from ._asking import Asked
 from ._elements import NATIVE, check_array, element_type
+from ._on_gpu import INTERFACE
 
 BLOCK_BYTES = 32 << 20
 """A block of a lazily read array holds about so many bytes: enough to be worth a read, few enough to hold two."""
@@ -31,6 +32,8 @@ class Pass(NamedTuple):
     threads: int | None
     missing: str = "error"
     classes: np.ndarray | None = None
+    device: str = "cpu"
+    """What computes, where the blocks are: a worker's own GPU is the first that it sees."""
 
     def over(self, task: bytes, block: np.ndarray, first: int) -> bytes:
         """The sums of a task over one block, whose first sample has the number `first` in the whole set."""
@@ -60,6 +63,7 @@ class Pass(NamedTuple):
             threads=self.threads,
             missing=self.missing,
             classes=classes,
+            device=self.device,
         )
 
     def chosen(self, task: bytes, firsts: Sequence[int], n: int) -> tuple[list[int], int]:
@@ -102,9 +106,10 @@ class Blocks:
         scale: float,
         missing: str = "error",
         classes: np.ndarray | None = None,
+        device: str = "cpu",
     ) -> _matmix.Elsewhere:
         """The samples as the native fit takes them."""
-        common = Pass(shape, preset, weights, scale, threads, missing, classes)
+        common = Pass(shape, preset, weights, scale, threads, missing, classes, device)
         abandoned = threading.Event()
 
         def run(task: bytes) -> bytes:
@@ -283,7 +288,7 @@ def _is_lazy(X: Any) -> bool:
     if isinstance(X, np.memmap):
         # Those the native part can borrow stay on disk anyway.
         return X.ndim > 1 and not (X.dtype in NATIVE and X.flags.c_contiguous and X.flags.aligned)
-    if any(hasattr(X, name) for name in ("__array_interface__", "__dlpack__", "iloc", "toarray", "todense")):
+    if any(hasattr(X, name) for name in ("__array_interface__", INTERFACE, "__dlpack__", "iloc", "toarray", "todense")):
         return False
     return (
         isinstance(getattr(X, "dtype", None), np.dtype)

@@ -113,7 +113,8 @@ class MixtureFitting(ModelEstimator):
         ----------
         X : array of shape (N, p_1, ..., p_D), or (N, P) for vectors and for flattened samples
             u8, f32 and f64 are used as they are; C-contiguous arrays are not copied, memory maps stay on disk. Lazily
-            read arrays (h5py, zarr, xarray), `Parts` and Dask arrays are used block by block and never gathered.
+            read arrays (h5py, zarr, xarray), `Parts` and Dask arrays are used block by block and never gathered. With
+            ``device="cuda"`` (or "auto"), C-contiguous arrays of CuPy and tensors of PyTorch on a GPU are used there.
         y : ignored
         sample_weight : array of shape (N,), optional
             How many times each sample counts.
@@ -148,7 +149,7 @@ class MixtureFitting(ModelEstimator):
                 )
             else:
                 model, told, interrupted = _matmix.fit_mixture(
-                    samples.held(self._preset, weights, options["threads"], classes),
+                    samples.held(self._preset, weights, options["threads"], classes, self.device),
                     samples.shape,
                     preset=self._preset,
                     weights=weights,

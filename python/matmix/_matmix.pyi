@@ -169,6 +169,7 @@ class MixtureModel:
         *,
         scale: float = 1.0,
         missing: str = "error",
+        device: str = "cpu",
     ) -> tuple[float, float, float, float]: ...
     def impute(
         self,
@@ -234,6 +235,7 @@ class Question:
         first: int = 0,
         threads: int | None = None,
         missing: str = "error",
+        device: str = "cpu",
     ) -> _Floats: ...
     @staticmethod
     def from_bytes(bytes: bytes) -> Question: ...
@@ -428,6 +430,7 @@ def run_task(
     threads: int | None,
     missing: str = "error",
     classes: _Ints | None = None,
+    device: str = "cpu",
 ) -> bytes: ...
 def merge_sums(sums: Sequence[bytes]) -> bytes: ...
 def default_preset(order: int, components: int) -> str: ...

@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from . import _matmix
 from ._blocks import Blocks, Parts, as_blocks
 from ._elements import native, plain_array
+from ._on_gpu import check_device, is_on_gpu
 
 Data: TypeAlias = ArrayLike | Blocks
 """Samples as a user gives them: whatever becomes an array, or blocks; Dask and lazily read arrays have no types."""
@@ -43,7 +44,7 @@ class Samples(NamedTuple):
     """Samples, the shape of one of them, and how the user wrote them down."""
 
     array: Any
-    """A C-contiguous array, or `Blocks`."""
+    """A C-contiguous array, of the host or `OnGpu`, or `Blocks`."""
     shape: tuple[int, ...]
     flat: bool
     """Whether the user's array has one row of numbers per sample, so that results should have one, too."""
@@ -63,10 +64,11 @@ class Samples(NamedTuple):
         weights: np.ndarray | None,
         threads: int | None,
         classes: np.ndarray | None = None,
+        device: str = "cpu",
     ) -> Any:
         """The samples as a native fit takes them: the array, or what runs passes over the blocks."""
         if isinstance(self.array, Blocks):
-            return self.array.elsewhere(self.shape, preset, weights, threads, self.scale, self.missing, classes)
+            return self.array.elsewhere(self.shape, preset, weights, threads, self.scale, self.missing, classes, device)
         return self.array
 
     def described(self) -> _matmix.Input:
@@ -122,8 +124,11 @@ def _shaped(estimator: Any, X: Any, reset: bool, owner: Any, owner_reset: bool |
     """Samples of a shape that the estimator takes."""
     owner, owner_reset = (estimator, reset) if owner is None else (owner, owner_reset or reset)
     blocks = as_blocks(X)
-    if blocks is None:
-        array: Any = native(_validated(owner, X, owner_reset, _missing_of(estimator)), "X")
+    if blocks is None and is_on_gpu(X):
+        array: Any = check_device(estimator, X)
+        _validated(owner, np.broadcast_to(np.uint8(0), array.shape), owner_reset)
+    elif blocks is None:
+        array = native(_validated(owner, X, owner_reset, _missing_of(estimator)), "X")
     else:
         # Zeros of the same shape, which take no memory, are all that can be looked at without reading.
         _validated(owner, np.broadcast_to(np.uint8(0), blocks.shape), owner_reset)

@@ -180,6 +180,8 @@ class PatchModel(BaseEstimator):
             "components": self.n_components,
             "rank": check_rank(self.rank),
             "max_iter": self.iterations,
+            # Patches are hundreds of thousands, and their likelihood is not what counts.
+            "search": "none",
             "seed": check_seed(self.random_state),
         }
         return samples, json.dumps(options, default=plain)

@@ -58,7 +58,7 @@ class _One(Mixture):
 
     n_components = 1
     n_init = 1
-    search = "none"
+    search = "auto"
 
     def __init__(
         self,

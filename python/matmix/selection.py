@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ._choosing import AUTO, Choice, choose, from_history
 from ._progress import ProgressLine
-from ._validation import Data, Sides, check_choice, check_integer, check_samples, check_weights
+from ._validation import Data, Sides, check_choice, check_integer, check_rank, check_samples, check_weights
 from .mixture import Mixture
 
 
@@ -37,6 +37,7 @@ def select(
     purpose: str | None = None,
     keep: int | None = None,
     explain: float | None = None,
+    most_rank: Sides = None,
     folds: int = 3,
     one_standard_error: bool = True,
     sample_weight: ArrayLike | None = None,
@@ -65,6 +66,8 @@ def select(
         by default if ranks are chosen and nothing is said.
     explain : float, optional
         The share of the variance that the ranks have to explain: the smallest such cores are taken.
+    most_rank : int or sequence of int, optional
+        The largest ranks that are tried with ``rank="auto"``, for all modes or one per mode.
     folds : int, default=3
         In how many parts samples are held out, one after the other; 1 holds out a fifth, once.
     one_standard_error : bool, default=True
@@ -117,6 +120,7 @@ def select(
         "purpose": None if purpose is None else check_choice("purpose", purpose),
         "keep": None if keep is None else check_integer("keep", keep, 1),
         "explain": explain,
+        "most_rank": check_rank(most_rank),
         "folds": folds,
         "one_standard_error": one_standard_error,
     }

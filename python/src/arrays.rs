@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 
 use crate::elsewhere::Elsewhere;
 use crate::errors::to_python;
+use crate::on_gpu::OnGpu;
 
 /// An array of doubles with one axis.
 pub(crate) type Numbers<'py> = PyReadonlyArray1<'py, f64>;
@@ -47,6 +48,8 @@ pub(crate) enum Elements<'py> {
     U8(PyReadonlyArrayDyn<'py, u8>),
     F32(PyReadonlyArrayDyn<'py, f32>),
     F64(PyReadonlyArrayDyn<'py, f64>),
+    /// In the memory of a GPU.
+    OnGpu(OnGpu<'py>),
 }
 
 impl<'py> FromPyObject<'_, 'py> for Elements<'py> {
@@ -61,6 +64,9 @@ impl<'py> FromPyObject<'_, 'py> for Elements<'py> {
         }
         if let Ok(array) = object.cast::<PyArrayDyn<f64>>() {
             return Ok(Self::F64(array.try_readonly()?));
+        }
+        if let Some(array) = OnGpu::of(&object)? {
+            return Ok(Self::OnGpu(array));
         }
         Err(PyTypeError::new_err("a NumPy array of uint8, float32 or float64 is needed"))
     }
@@ -79,6 +85,7 @@ impl Elements<'_> {
             Self::U8(x) => Samples::from_slice(shape, row_major(x)?),
             Self::F32(x) => Samples::from_slice(shape, row_major(x)?),
             Self::F64(x) => Samples::from_slice(shape, row_major(x)?),
+            Self::OnGpu(x) => Ok(x.samples(shape)?),
         };
         let samples = match weights {
             Some(weights) => {

@@ -30,7 +30,7 @@ impl Question {
 impl Question {
     /// The answers about one block of samples, the first of which has the number `first` in the whole set: shape (N, width),
     /// those to one question after the other.
-    #[pyo3(signature = (x, shape, *, preset=None, scale=1.0, first=0, threads=None, missing="error"))]
+    #[pyo3(signature = (x, shape, *, preset=None, scale=1.0, first=0, threads=None, missing="error", device="cpu"))]
     fn answers<'py>(
         &self,
         py: Python<'py>,
@@ -41,10 +41,13 @@ impl Question {
         first: usize,
         threads: Option<usize>,
         missing: &str,
+        device: &str,
     ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-        let missing = choice("missing", missing)?;
+        let (missing, device) = (choice("missing", missing)?, choice("device", device)?);
         let task: Task = self.pass.clone().into();
-        let sums = run_over(py, || Ok(task), &x, &shape, preset, None, None, scale, first, threads, missing)?;
+        let task = || Ok(task);
+        let sums =
+            run_over(py, task, &x, &shape, preset, None, None, scale, first, threads, missing, device)?;
         let Answers { width, values } = sums.try_into().map_err(to_python)?;
         let n = values.len() / width.max(1);
         array(py, values, &[n, width])

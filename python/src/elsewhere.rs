@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use matmix::data::Element;
 use matmix::pass::{self, AnySums, Task};
-use matmix::{Backend, Cpu, Engine, Error, Missing, Preset, Samples};
+use matmix::{Backend, Cpu, Device, Engine, Error, Missing, Preset, Samples};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -166,7 +166,7 @@ impl Engine for Remote<'_> {
 /// Runs a task over one block of samples, the first of which has the number `first` in the whole set, and returns the
 /// bytes of its sums.
 #[pyfunction]
-#[pyo3(signature = (task, x, shape, *, preset, weights, scale, first, threads, missing="error", classes=None))]
+#[pyo3(signature = (task, x, shape, *, preset, weights, scale, first, threads, missing="error", classes=None, device="cpu"))]
 pub(crate) fn run_task<'py>(
     py: Python<'py>,
     task: &[u8],
@@ -179,10 +179,12 @@ pub(crate) fn run_task<'py>(
     threads: Option<usize>,
     missing: &str,
     classes: Option<Integers<'_>>,
+    device: &str,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let task = || Task::from_bytes(task);
-    let missing = choice("missing", missing)?;
-    let sums = run_over(py, task, &x, &shape, preset, weights, classes, scale, first, threads, missing)?;
+    let (missing, device) = (choice("missing", missing)?, choice("device", device)?);
+    let sums =
+        run_over(py, task, &x, &shape, preset, weights, classes, scale, first, threads, missing, device)?;
     Ok(PyBytes::new(py, &sums.to_bytes()))
 }
 
@@ -199,6 +201,7 @@ pub(crate) fn run_over(
     first: usize,
     threads: Option<usize>,
     missing: Missing,
+    device: Device,
 ) -> PyResult<AnySums> {
     let mut plain = x.samples(shape, None, None, scale)?.with_missing(missing);
     if let Some(weights) = weights {
@@ -211,12 +214,24 @@ pub(crate) fn run_over(
     let first = first * (samples.len() / plain.len());
     detached(py, || {
         let task = task()?;
-        let run = || task.run(&Cpu::best(), &samples, first);
+        let backend = device.backend(&samples, components(&task))?;
+        let run = || task.run(&*backend, &samples, first);
         match threads {
             Some(_) => pool(threads)?.install(run),
             None => run(),
         }
     })
+}
+
+/// How many components, or points, a task compares every sample with.
+fn components(task: &Task) -> usize {
+    match task {
+        Task::Em(pass) => pass.model.n_components(),
+        Task::Ask(pass) => pass.model.n_components(),
+        Task::Groups(pass) => pass.centres.len(),
+        Task::Distances(pass) => pass.points.len(),
+        _ => 1,
+    }
 }
 
 /// Adds the sums of neighbouring parts, from left to right.

@@ -24,7 +24,7 @@ pub(crate) fn to_python(error: Error) -> PyErr {
             PyOSError::new_err((code, format!("cannot {action}: {said}"), path.into_os_string()))
         }
         Error::Io { .. } => PyOSError::new_err(text),
-        Error::NoMemory { .. } => PyMemoryError::new_err(text),
+        Error::NoMemory { .. } | Error::DeviceMemory { .. } => PyMemoryError::new_err(text),
         Error::Device { .. } => PyRuntimeError::new_err(text),
         Error::Values { .. } => PyValueError::new_err(format!("{text}; {SAY_THE_FACTOR}")),
         _ => PyValueError::new_err(text),

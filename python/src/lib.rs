@@ -13,6 +13,7 @@ mod input;
 mod low_rank;
 mod mixture;
 mod names;
+mod on_gpu;
 mod patches;
 mod pools;
 mod program;

@@ -84,17 +84,14 @@ pub(crate) fn fit_mixture(
             let message = "known labels cannot be kept to by a GPU; the processor can: device='cpu'";
             return Err(PyRuntimeError::new_err(message));
         }
-        Held::Here(elements) if device != Device::Cpu && classes.is_none() => {
+        Held::Here(elements) if classes.is_none() => {
             let samples = elements.samples(&shape, preset, weights.as_ref(), scale)?;
             let samples = samples.with_missing(options.missing).with_meter(meter.clone());
             let backend = detached(py, || device.backend(&samples, options.components))?;
             let engine = backend.over(&samples).map_err(to_python)?;
             fit_listening(py, &*engine, &options, callback, &abandon)?
         }
-        Held::Elsewhere(_) if device == Device::Cuda => {
-            let message = "device='cuda' is for arrays in the memory of this process; samples elsewhere are fitted by the processors there";
-            return Err(PyValueError::new_err(message));
-        }
+        // Those who hold samples elsewhere were told the device.
         held => {
             let (weights, classes, missing) = (weights.as_ref(), classes.as_ref(), options.missing);
             let engine = held.labelled_engine(&shape, preset, weights, classes, scale, missing, &meter)?;
@@ -267,7 +264,7 @@ impl MixtureModel {
     }
 
     /// Log-likelihood, BIC, AIC and ICL.
-    #[pyo3(signature = (x, shape, preset=None, *, scale=1.0, missing="error"))]
+    #[pyo3(signature = (x, shape, preset=None, *, scale=1.0, missing="error", device="cpu"))]
     fn evaluate(
         &self,
         py: Python<'_>,
@@ -276,10 +273,23 @@ impl MixtureModel {
         preset: Option<&str>,
         scale: f64,
         missing: &str,
+        device: &str,
     ) -> PyResult<(f64, f64, f64, f64)> {
         let missing: Missing = choice("missing", missing)?;
-        let engine = x.engine(&shape, preset, None, scale, missing, &Arc::new(Meter::new()))?;
-        let c = x.fitted(detached(py, || self.model.evaluate(&*engine)))?;
+        let device: Device = choice("device", device)?;
+        let c = match &x {
+            Held::Here(elements) => {
+                let samples = elements.samples(&shape, preset, None, scale)?.with_missing(missing);
+                detached(py, || {
+                    let backend = device.backend(&samples, self.model.n_components())?;
+                    self.model.evaluate(&*backend.over(&samples)?)
+                })?
+            }
+            Held::Elsewhere(_) => {
+                let engine = x.engine(&shape, preset, None, scale, missing, &Arc::new(Meter::new()))?;
+                x.fitted(detached(py, || self.model.evaluate(&*engine)))?
+            }
+        };
         Ok((c.log_likelihood, c.bic, c.aic, c.icl))
     }
 

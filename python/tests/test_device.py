@@ -1,8 +1,14 @@
-"""The GPU: its kernels compile, and asking for one that is not there is an error that says so."""
+"""The GPU: its kernels compile, asking for one that is not there is an error that says so, and one that is there
+answers what the processor does.
+
+The tests that need a GPU are skipped without one, and fail instead where MATMIX_NEED_GPU is set.
+"""
 
 import ctypes
 import importlib.metadata
+import os
 import pathlib
+import types
 
 import matmix
 import numpy as np
@@ -37,6 +43,50 @@ def test_the_kernels_compile(real, architecture):
     assert result == 0, log.value.decode()
 
 
+NO_GPU = "no GPU can be used|there is no GPU|the GPU failed"
+
+
+@pytest.fixture(scope="module")
+def gpu():
+    """Skips what needs a GPU where there is none."""
+    try:
+        matmix.Mixture(1, rank=1, random_state=0, device="cuda").fit(np.eye(12).reshape(12, 4, 3))
+    except RuntimeError as error:
+        assert "MATMIX_NEED_GPU" not in os.environ, error
+        pytest.skip(f"LEFT OUT, no GPU: {error}")
+
+
+@pytest.fixture(scope="module")
+def torch(gpu):
+    return pytest.importorskip("torch", reason="LEFT OUT, no PyTorch")
+
+
+def some_samples(n=3000, dtype=np.float32):
+    rng = np.random.default_rng(0)
+    patterns = rng.normal(size=(3, 12, 10))
+    which = rng.integers(0, 3, n)
+    bend = rng.normal(size=(n, 1, 1)) * rng.normal(size=(12, 1)) * rng.normal(size=10)
+    X = patterns[which] + 0.3 * bend + 0.1 * rng.normal(size=(n, 12, 10))
+    if dtype == np.uint8:
+        return np.clip(32 * (X + 4), 0, 255).astype(np.uint8)
+    return X.astype(dtype)
+
+
+def lent(array, **changes):
+    """An object that offers the interface of an array, and nothing else."""
+    there = array.__cuda_array_interface__
+    return types.SimpleNamespace(owner=array, __cuda_array_interface__={**there, **changes})
+
+
+def not_on_a_gpu(X):
+    """An object that says of memory of the host that a GPU has it."""
+    interface = {"shape": X.shape, "typestr": X.dtype.str, "data": (X.ctypes.data, False), "version": 3}
+    return types.SimpleNamespace(owner=X, __cuda_array_interface__=interface)
+
+
+QUESTIONS = ["score_samples", "predict_proba", "transform", "reconstruct", "reconstruction_error", "bic"]
+
+
 def test_a_gpu_that_is_not_there_is_an_error():
     X = np.random.default_rng(0).normal(size=(40, 4, 3))
     expected = matmix.Mixture(2, rank=1, random_state=0).fit(X)
@@ -50,3 +100,125 @@ def test_a_gpu_that_is_not_there_is_an_error():
         assert abs(there.lower_bound_ - expected.lower_bound_) < 1e-6 * abs(expected.lower_bound_)
     with pytest.raises(ValueError, match="'device' parameter of Mixture must be a str among"):
         matmix.Mixture(2, device="tpu").fit(X)
+
+
+def test_arrays_of_a_gpu_are_not_worked_on_by_the_processor_unasked():
+    there = not_on_a_gpu(some_samples(50))
+    with pytest.raises(ValueError, match=r"memory of a GPU: Mixture\(device='cuda'\) works on it there"):
+        matmix.Mixture(2, rank=1).fit(there)
+    with pytest.raises(TypeError, match="LowRank works on the processor"):
+        matmix.LowRank(2).fit(there)
+    with pytest.raises(RuntimeError, match=NO_GPU + "|cannot be used"):
+        matmix.Mixture(2, rank=1, device="auto").fit(there)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"typestr": "<f2"}, "must be of uint8, float32 or float64, and this is of <f2"),
+        ({"strides": (480, 4, 48)}, "must be C-contiguous"),
+        ({"mask": 1}, "leaves cells out"),
+    ],
+)
+def test_arrays_of_a_gpu_that_cannot_be_used_say_why(changes, message):
+    there = not_on_a_gpu(some_samples(50))
+    there.__cuda_array_interface__.update(changes)
+    with pytest.raises((TypeError, ValueError), match=message):
+        matmix.Mixture(2, rank=1, device="cuda").fit(there)
+
+
+@pytest.mark.parametrize("kind", ["parts", "dask"])
+def test_whoever_holds_blocks_knows_the_device(kind):
+    X = some_samples(400)
+    if kind == "parts":
+        parts = matmix.Parts([X[:150], X[150:]])
+    else:
+        parts = pytest.importorskip("dask.array").from_array(X, chunks=(150, -1, -1))
+    expected = matmix.Mixture(2, rank=2, random_state=0, max_iter=5, tol=0).fit(parts)
+    automatic = matmix.Mixture(2, rank=2, random_state=0, max_iter=5, tol=0, device="auto").fit(parts)
+    assert np.array_equal(expected.means_, automatic.means_), "so little work stays where it is"
+    try:
+        there = matmix.Mixture(2, rank=2, random_state=0, max_iter=5, tol=0, device="cuda").fit(parts)
+    except RuntimeError as error:
+        assert any(words in str(error) for words in NO_GPU.split("|"))
+    else:
+        there, expected = (np.asarray(model.score_samples(parts)) for model in (there, expected))
+        assert np.allclose(there, expected, rtol=1e-4, atol=1e-3)
+
+
+def test_missing_cells_are_for_the_processor():
+    X = some_samples(300)
+    X[5, 3, 2] = np.nan
+    assert matmix.Mixture(2, rank=1, missing="nan", device="auto", max_iter=3, tol=0).fit(X).n_iter_ == 3
+    with pytest.raises(RuntimeError, match=NO_GPU + "|missing cells cannot be worked on by a GPU"):
+        matmix.Mixture(2, rank=1, missing="nan", device="cuda").fit(X)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
+def test_a_gpu_answers_what_the_processor_does(gpu, dtype):
+    X = some_samples(dtype=dtype)
+    here = matmix.Mixture(3, rank=2, random_state=0).fit(X)
+    there = matmix.Mixture(3, rank=2, random_state=0, device="cuda").fit(X)
+    assert abs(here.lower_bound_ - there.lower_bound_) < 1e-6 * abs(here.lower_bound_)
+    there.model_ = here.model_
+    for question in QUESTIONS:
+        a, b = getattr(here, question)(X), getattr(there, question)(X)
+        assert np.allclose(a, b, rtol=1e-4, atol=1e-4 * np.abs(a).max()), question
+    assert np.array_equal(here.predict(X), there.predict(X))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "float64"])
+def test_tensors_of_pytorch_are_used_where_they_are(torch, dtype):
+    X = some_samples(dtype=dtype)
+    tensor = torch.from_numpy(X).cuda()
+    here = matmix.Mixture(3, rank=2, random_state=0).fit(X)
+    # Written on another stream a moment ago, never brought to the host.
+    there = matmix.Mixture(3, rank=2, random_state=0, device="auto").fit(tensor.clone())
+    assert abs(here.lower_bound_ - there.lower_bound_) < 1e-6 * abs(here.lower_bound_)
+    there.model_ = here.model_
+    for question in QUESTIONS:
+        a, b = getattr(here, question)(X), getattr(there, question)(tensor)
+        assert isinstance(b, (np.ndarray, float)), question
+        assert np.allclose(a, b, rtol=1e-4, atol=1e-4 * np.abs(a).max()), question
+    assert np.array_equal(there.predict(lent(tensor)), here.predict(X))
+    assert np.array_equal(there.predict(tensor[100:200]), here.predict(X[100:200]))
+    weights = np.linspace(0.1, 2, len(X))
+    a, b = (clone.fit(x, sample_weight=weights) for clone, x in ((here, X), (there, tensor)))
+    assert abs(a.lower_bound_ - b.lower_bound_) < 1e-6 * abs(a.lower_bound_)
+
+
+def test_tensors_that_cannot_be_used_say_why(torch):
+    tensor = torch.from_numpy(some_samples(200)).cuda()
+    model = matmix.Mixture(2, rank=1, random_state=0, device="cuda")
+    with pytest.raises(ValueError, match="must be C-contiguous"):
+        model.fit(tensor.transpose(1, 2))
+    with pytest.raises(TypeError, match="and this is of <f2"):
+        model.fit(tensor.half())
+    with pytest.raises(ValueError, match="works on it there"):
+        matmix.Mixture(2).fit(tensor)
+    tensor[3, 2, 1] = float("nan")
+    with pytest.raises(ValueError, match=r"sample 3 holds NaN at position \[2, 1\]"):
+        model.fit(tensor)
+    with pytest.raises(RuntimeError, match=r"memory of the host|not the memory of a GPU"):
+        model.fit(not_on_a_gpu(some_samples(50)))
+
+
+def test_arrays_of_cupy_are_used_where_they_are(gpu):
+    cupy = pytest.importorskip("cupy", reason="LEFT OUT, no CuPy")
+    X = some_samples(dtype=np.float64)
+    here = matmix.Mixture(3, rank=2, random_state=0).fit(X)
+    there = matmix.Mixture(3, rank=2, random_state=0, device="cuda")
+    with cupy.cuda.Stream(non_blocking=True):
+        there.fit(cupy.asarray(X))
+    assert abs(here.lower_bound_ - there.lower_bound_) < 1e-9 * abs(here.lower_bound_)
+
+
+def test_little_memory_of_a_gpu_is_enough(gpu, monkeypatch):
+    X = some_samples()
+    expected = matmix.Mixture(3, rank=2, random_state=0, max_iter=5, tol=0).fit(X)
+    monkeypatch.setenv("MATMIX_GPU_MEMORY", str(100_000))
+    there = matmix.Mixture(3, rank=2, random_state=0, max_iter=5, tol=0, device="cuda").fit(X)
+    assert abs(expected.lower_bound_ - there.lower_bound_) < 1e-5 * abs(expected.lower_bound_)
+    monkeypatch.setenv("MATMIX_GPU_MEMORY", "plenty")
+    with pytest.raises(ValueError, match="`MATMIX_GPU_MEMORY` is plenty; it must be a number of bytes"):
+        there.fit(X)

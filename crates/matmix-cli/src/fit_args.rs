@@ -1,7 +1,10 @@
 //! The options of a fit that several commands share.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use matmix::{Dof, FitOptions, Noise, Precision, Preset, Search, SelectOptions, StopRule};
+use matmix::{
+    Dof, FitOptions, History, Input, ModelFile, Noise, Precision, Preset, PresetFit, Search, SelectOptions,
+    StopRule,
+};
 
 use crate::data_args::{Sides, rank};
 use crate::error::hinted;
@@ -18,6 +21,17 @@ where
 /// A preset by its name.
 pub(crate) fn preset() -> impl TypedValueParser<Value = Preset> {
     choice(&Preset::ALL)
+}
+
+/// The file of what was fitted. It does not say how long that took: the same fit gives the same file.
+pub(crate) fn file_of(fit: &PresetFit, input: Input, options: serde_json::Value) -> ModelFile {
+    ModelFile {
+        name: Some(fit.preset.name().into()),
+        input: Some(input),
+        options,
+        history: Some(History { seconds: 0.0, ..fit.history.clone() }),
+        ..ModelFile::new(fit.model.clone())
+    }
 }
 
 /// The components that are tried if nobody says how many.

@@ -165,6 +165,15 @@ impl Target {
         self.path.is_none()
     }
 
+    /// Refuses to be on stdout together with --json; `file` is a name that it could have instead.
+    pub(crate) fn beside_json(&self, json: bool, file: &str) -> anyhow::Result<()> {
+        if json && self.is_stdout() {
+            let hint = format!("one of them can be on stdout: -o {file} --json");
+            return Err(hinted("-o - cannot be used together with --json", hint));
+        }
+        Ok(())
+    }
+
     /// Writes all of it, or nothing if it is a file.
     pub(crate) fn write(
         &self,

@@ -96,6 +96,33 @@ fn main() {
         1e3 * here,
         here / there,
     );
+    // The same number of iterations, whatever the rule that ends a fit says.
+    for (name, stages) in [("plain iterations", false), ("stages and guesses", true)] {
+        let fixed = FitOptions {
+            tol: 0.0,
+            max_iter: 30,
+            stages,
+            accelerate: stages,
+            precision: Precision::Single,
+            ..options.clone()
+        };
+        let series = |engine: &dyn Engine| {
+            fit_on(engine, &fixed, &mut |_| std::ops::ControlFlow::Continue(()))
+                .expect("a fit")
+                .history
+                .log_likelihood
+        };
+        let (there, here) = (series(&*engine), series(&samples));
+        let apart = |i: usize| (there[i] - here[i]) / here[i].abs();
+        println!(
+            "30 iterations, {name}: ln p differs by {:.1e} after the start, {:.1e} in the middle, {:.1e} at the end",
+            apart(0),
+            apart(here.len().min(there.len()) / 2),
+            apart(here.len().min(there.len()) - 1),
+        );
+        println!("    there {:.7?}", &there[there.len().saturating_sub(8)..]);
+        println!("    here  {:.7?}", &here[here.len().saturating_sub(8)..]);
+    }
     // What a pass finds for the same model, in single precision there and in double here.
     let pass = |precision| EmPass { model: model.clone(), update: Update::All, precision, stage: Stage::ALL };
     let local: &dyn Engine = &samples;
@@ -107,4 +134,35 @@ fn main() {
         device - exact,
         single - exact
     );
+    streams(&gpu);
+}
+
+/// Samples that do not fit: they come while the device works on those before, so that a pass takes as long as the longer of both.
+fn streams(gpu: &Cuda) {
+    let model = planted(28, 4, 10);
+    let drawn = set(&model, 400_000);
+    let bytes = drawn.iter().map(|x| (60.0 * (x + 2.0)).clamp(0.0, 255.0) as u8).collect::<Vec<_>>();
+    let bytes = Samples::from_vec(&[28, 28], bytes).and_then(|s| s.scaled(1.0 / 60.0)).expect("samples");
+    for samples in [bytes, Samples::from_vec(&[28, 28], drawn).expect("samples")] {
+        let size = samples.stored_bytes() as usize;
+        let small = gpu.clone().with_memory_limit(size);
+        let pass = EmPass {
+            model: model.clone(),
+            update: Update::All,
+            precision: Precision::Single,
+            stage: Stage::ALL,
+        };
+        let on = |gpu: &Cuda| {
+            let engine = gpu.over(&samples).expect("room");
+            1e3 * timed(5, || engine.sums(&pass).expect("sums"))
+        };
+        let (held, streamed) = (on(gpu), on(&small));
+        let copied = 1e3 * timed(3, || gpu.upload(&samples).expect("room"));
+        println!(
+            "streamed 400000 x 28x28 K=10 4x4, {}, {:.2} GB: {streamed:.1} ms ({:.1} GB/s); on the device {held:.1} ms, the copy alone {copied:.1} ms",
+            samples.element(),
+            1e-9 * size as f64,
+            1e-6 * size as f64 / streamed,
+        );
+    }
 }

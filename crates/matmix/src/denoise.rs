@@ -7,7 +7,7 @@
 use crate::cpu::{Cpu, Filter};
 use crate::data::{Input, ModelFile, Patches, Samples, Windows, complete};
 use crate::error::{Error, Result};
-use crate::fit::{FitOptions, fit};
+use crate::fit::{FitOptions, Search, fit};
 use crate::model::{Component, Mixture, Model, Noise};
 
 /// The side of cores if none is given: what the patches of pictures have to say fits in there.
@@ -45,7 +45,8 @@ impl Default for PatchDenoiserOptions {
             size: vec![8],
             max_patches: 20_000,
             // Twenty iterations are enough, converged or not.
-            fit: FitOptions { components: 16, max_iter: 20, ..FitOptions::default() },
+            // Patches are hundreds of thousands, and their likelihood is not what counts: no search.
+            fit: FitOptions { components: 16, max_iter: 20, search: Search::None, ..FitOptions::default() },
         }
     }
 }

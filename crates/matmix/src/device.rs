@@ -2,9 +2,7 @@
 
 use crate::cpu::Cpu;
 use crate::data::{Missing, Samples};
-#[cfg(not(feature = "cuda"))]
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::options::choices;
 use crate::pass::Backend;
 
@@ -91,14 +89,29 @@ impl Device {
     pub fn backend(self, samples: &Samples<'_>, components: usize) -> Result<Box<dyn Backend>> {
         let work = samples.len() as f64 * samples.sample_len() as f64 * components as f64;
         match self {
-            Device::Cpu => Ok(Box::new(Cpu::best())),
-            Device::Cuda => gpu(),
+            Device::Cpu => match samples.device_memory() {
+                None => Ok(Box::new(Cpu::best())),
+                Some(there) => Err(on_a_gpu(there.device())),
+            },
+            Device::Cuda => gpu(samples.device_memory().map_or(0, |there| there.device())),
             // What a GPU refuses is not worth an upload.
-            Device::Auto if work >= WORTH_IT && !is_for_processors(samples) => {
-                gpu().or_else(|_| Ok(Box::new(Cpu::best())))
-            }
-            Device::Auto => Ok(Box::new(Cpu::best())),
+            Device::Auto if is_for_processors(samples) => Ok(Box::new(Cpu::best())),
+            Device::Auto => match samples.device_memory() {
+                Some(there) => gpu(there.device()),
+                None if work >= WORTH_IT => gpu(0).or_else(|_| Ok(Box::new(Cpu::best()))),
+                None => Ok(Box::new(Cpu::best())),
+            },
         }
+    }
+}
+
+/// Samples that are on a GPU already are not brought here behind somebody's back.
+fn on_a_gpu(device: usize) -> Error {
+    Error::Device {
+        problem: format!(
+            "the samples are in the memory of GPU {device}: device cuda (or auto) works on them there; for the processor, bring them to the host \
+             first"
+        ),
     }
 }
 
@@ -108,8 +121,8 @@ fn is_for_processors(samples: &Samples<'_>) -> bool {
 }
 
 #[cfg(feature = "cuda")]
-fn gpu() -> Result<Box<dyn Backend>> {
-    Ok(Box::new(crate::cuda::Cuda::new(0)?))
+fn gpu(number: usize) -> Result<Box<dyn Backend>> {
+    Ok(Box::new(crate::cuda::Cuda::new(number)?))
 }
 
 #[cfg(feature = "cuda")]
@@ -118,7 +131,7 @@ fn gpus() -> Result<Vec<Gpu>> {
 }
 
 #[cfg(not(feature = "cuda"))]
-fn gpu() -> Result<Box<dyn Backend>> {
+fn gpu(_: usize) -> Result<Box<dyn Backend>> {
     Err(not_built())
 }
 

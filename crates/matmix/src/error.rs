@@ -67,6 +67,22 @@ pub enum Error {
         problem: String,
     },
 
+    /// A GPU without room for what a pass needs.
+    #[error(
+        "GPU {device} has no room for {wanted} bytes: {free} of its {total} are free; with MATMIX_GPU_MEMORY less is taken at a time, \
+         and the processor needs none of it"
+    )]
+    DeviceMemory {
+        /// The number of the GPU, from 0.
+        device: usize,
+        /// Bytes that were asked for at once.
+        wanted: usize,
+        /// Bytes that are free.
+        free: usize,
+        /// All its bytes.
+        total: usize,
+    },
+
     /// The samples have another shape than the model or the other set.
     #[error("the samples have shape {}, but {} is needed here", sides(.found), sides(.expected))]
     ShapeMismatch {

@@ -2,9 +2,13 @@
 //! `MATMIX_NEED_GPU=1` its absence is a failure.
 
 use matmix::cuda::Cuda;
-use matmix::pass::{AskPass, EmPass, EmSums, LoadingSums, Question, Stage, Task, Update};
+use matmix::pass::{
+    AskPass, DistancesPass, EmPass, EmSums, GroupsPass, LoadingSums, MomentsPass, Question, ScatterPass,
+    Stage, Task, Update,
+};
 use matmix::{
-    Backend, Component, Cpu, Engine, Error, FitOptions, Matrix, Mixture, Model, Noise, Precision, Samples,
+    Backend, Checkpoint, Component, Cpu, Device, Engine, Error, FitOptions, Matrix, Missing, Mixture, Model,
+    Noise, Precision, Samples,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -263,4 +267,271 @@ fn a_sample_that_is_not_finite_is_named() {
 fn a_gpu_that_is_not_there_is_an_error() {
     let error = Cuda::new(99).unwrap_err().to_string();
     assert!(error.contains("99") || error.contains("was not found"), "{error}");
+}
+
+/// Mean, variance, clusters, distances and scatters of samples that are on the GPU already, and of samples that are streamed to it.
+#[test]
+fn the_sums_of_a_start_are_those_of_the_processor() {
+    let Some(gpu) = gpu() else { return };
+    let shapes: &[(&[usize], &[usize], usize, usize)] = &[
+        (&[7], &[3], 2, 500),
+        (&[12, 9], &[3, 2], 5, 3001),
+        (&[28, 28], &[4, 4], 10, 2000),
+        (&[6, 5, 4], &[2, 3, 1], 3, 777),
+        (&[5, 3], &[1, 1], 40, 1),
+    ];
+    for &(shape, rank, k, n) in shapes {
+        for (element, weighted) in [("u8", true), ("f32", false), ("f64", true)] {
+            let model = any_model(shape, rank, k, None, 12);
+            let here = samples_of(&model, n, element, weighted && n > 1);
+            let there = gpu.upload(&here).unwrap();
+            let what = format!("{shape:?} K={k} N={n} {element}");
+            assert_eq!(there.to_f64(0..n).unwrap(), here.to_f64(0..n).unwrap(), "{what}");
+            let (cpu, size) = (Cpu::best(), here.sample_len());
+            let centres: Vec<Vec<f64>> = model.components().iter().map(|c| c.mean().to_vec()).collect();
+            let reference = centres[0].clone();
+            let close = |name: &str, a: &[f64], b: &[f64], tolerance: f64| {
+                let found = difference(a, b);
+                assert!(found <= tolerance, "{what}: {name} differs by {found:.1e}");
+            };
+
+            let pass = MomentsPass { origin: here.to_f64(0..1).unwrap(), digest: false };
+            let (a, b) = (cpu.moments(&pass, &here, 0).unwrap(), gpu.moments(&pass, &there, 0).unwrap());
+            close(
+                "moments",
+                &[&a.sum[..], &[a.weight, a.squares]].concat(),
+                &[&b.sum[..], &[b.weight, b.squares]].concat(),
+                1e-12,
+            );
+            assert_eq!((a.n_samples, a.range), (b.n_samples, b.range), "{what}");
+
+            let pass = GroupsPass { centres: centres.clone(), reference: reference.clone() };
+            let (a, b) = (cpu.groups(&pass, &here).unwrap(), gpu.groups(&pass, &there).unwrap());
+            assert_eq!(a.n_samples, b.n_samples, "{what}");
+            for (a, b) in a.groups.iter().zip(&b.groups) {
+                close("groups", &[a.weight, a.squared_distance], &[b.weight, b.squared_distance], 1e-11);
+                close("shifts", &a.shift, &b.shift, 1e-11);
+            }
+
+            let tolerance = if element == "f64" { 1e-12 } else { 1e-5 };
+            let pass = DistancesPass { points: centres, reference };
+            let (a, b) = (cpu.distances(&pass, &here).unwrap(), gpu.distances(&pass, &there).unwrap());
+            close("distances", &a.values, &b.values, tolerance);
+
+            let narrow =
+                |&p: &usize| Some(Matrix::from_fn(p, p.min(2), |i, j| ((i + 3 * j) % 5) as f64 - 1.7));
+            let some: Vec<Option<Matrix>> = shape.iter().map(narrow).collect();
+            let modes: Vec<usize> = (0..shape.len()).collect();
+            let mut passes =
+                vec![(some.clone(), modes.clone()), (some.clone(), vec![]), (vec![None; shape.len()], modes)];
+            if size < 200 {
+                passes.push((vec![None; shape.len()], vec![]));
+            }
+            if shape.len() > 1 {
+                let mut one = some;
+                one[0] = None;
+                passes.push((one, vec![1, 0]));
+            }
+            for (loadings, modes) in passes {
+                let pass = ScatterPass { mean: model.components()[0].mean().to_vec(), loadings, modes };
+                let (a, b) = (cpu.scatter(&pass, &here).unwrap(), gpu.scatter(&pass, &there).unwrap());
+                close("squares", &[a.squares], &[b.squares], tolerance);
+                for (a, b) in a.scatters.iter().zip(&b.scatters) {
+                    close("scatter", a.as_slice(), b.as_slice(), tolerance);
+                }
+            }
+        }
+    }
+}
+
+/// Large samples on the host go to the GPU for the sums of a start, and if they do not fit, chunk by chunk.
+#[test]
+fn streamed_sums_are_the_sums_of_what_is_held() {
+    let Some(gpu) = gpu() else { return };
+    let model = any_model(&[30, 25], &[2, 2], 3, None, 14);
+    let samples = samples_of(&model, 6000, "u8", true);
+    let centres: Vec<Vec<f64>> = model.components().iter().map(|c| c.mean().to_vec()).collect();
+    let small = gpu.clone().with_memory_limit(4 << 20);
+    let tasks: Vec<Task> = vec![
+        MomentsPass { origin: centres[0].clone(), digest: false }.into(),
+        GroupsPass { reference: centres[0].clone(), centres: centres.clone() }.into(),
+        DistancesPass { reference: centres[0].clone(), points: centres.clone() }.into(),
+        ScatterPass { mean: centres[0].clone(), loadings: vec![None, None], modes: vec![0, 1] }.into(),
+        AskPass {
+            model: std::sync::Arc::new(Model::Mixture(model)),
+            questions: vec![Question::LogLikelihood],
+        }
+        .into(),
+    ];
+    let numbers = |sums: &matmix::pass::AnySums| -> Vec<f64> {
+        use matmix::pass::AnySums as Of;
+        match sums {
+            Of::Moments(m) => [&m.sum[..], &[m.squares, m.weight]].concat(),
+            Of::Groups(g) => g
+                .groups
+                .iter()
+                .flat_map(|g| [&g.shift[..], &[g.weight, g.squared_distance]].concat())
+                .collect(),
+            Of::Answers(a) => a.values.clone(),
+            Of::Scatter(s) => s.scatters.iter().flat_map(|m| m.as_slice().to_vec()).collect(),
+            other => panic!("{other:?}"),
+        }
+    };
+    for task in &tasks {
+        let here = task.run(&Cpu::best(), &samples, 0).unwrap();
+        let (all, some) = (
+            gpu.over(&samples).unwrap().run(task).unwrap(),
+            small.over(&samples).unwrap().run(task).unwrap(),
+        );
+        for (name, there) in [("held", all), ("streamed", some)] {
+            let found = difference(&numbers(&here), &numbers(&there));
+            assert!(found < 1e-5, "{}, {name}: {found:.1e}", task.name());
+        }
+    }
+}
+
+/// Samples in memory of the GPU are fitted where they are, whoever put them there, and not by a processor without being told.
+#[test]
+fn samples_on_the_gpu_are_fitted_there() {
+    let Some(gpu) = gpu() else { return };
+    let model = any_model(&[14, 12], &[2, 2], 3, None, 31);
+    let here = samples_of(&model, 5000, "f32", true);
+    let there = gpu.upload(&here).unwrap();
+    let options = FitOptions { components: 3, rank: vec![2, 2], ..FitOptions::default() };
+    let fit = |backend: &dyn Backend, samples: &Samples<'_>| {
+        let engine = backend.over(samples).unwrap();
+        matmix::fit_on(&*engine, &options, &mut |_| std::ops::ControlFlow::Continue(())).unwrap()
+    };
+    let (a, b) = (fit(&Cpu::best(), &here).log_likelihood(), fit(&gpu, &there).log_likelihood());
+    assert!((a - b).abs() < 1e-6 * a.abs(), "{a} here, {b} there");
+    for device in [Device::Cuda, Device::Auto] {
+        assert!(device.backend(&there, 3).unwrap().name().starts_with("cuda:0"), "{device}");
+    }
+    let error = Device::Cpu.backend(&there, 3).unwrap_err().to_string();
+    assert!(error.contains("in the memory of GPU 0"), "{error}");
+    // Some of them are copied to the host.
+    let some = there.clone().select(&[4000, 7, 8]).unwrap();
+    assert!(some.device_memory().is_none());
+    assert_eq!(some.to_f64(0..3).unwrap(), here.clone().select(&[4000, 7, 8]).unwrap().to_f64(0..3).unwrap());
+}
+
+/// NaN among samples on the GPU is found, and named, as it is among those of the host.
+#[test]
+fn a_sample_on_the_gpu_that_is_not_finite_is_named() {
+    let Some(gpu) = gpu() else { return };
+    let mut x = vec![0.5f32; 6 * 50];
+    x[6 * 31 + 4] = f32::INFINITY;
+    let there = gpu.upload(&Samples::from_vec(&[2, 3], x).unwrap()).unwrap();
+    match gpu.moments(&MomentsPass { origin: vec![0.0; 6], digest: false }, &there, 0) {
+        Err(Error::NotFinite { sample: 31, position, .. }) => assert_eq!(position, [1, 1]),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Missing cells and known labels: an error for those who ask for a GPU, the processor for those who leave it open.
+#[test]
+fn what_is_not_for_a_gpu_is_refused_or_done_by_the_processor() {
+    let x = vec![0.5f32; 64 * 64 * 200];
+    let plain = Samples::from_vec(&[64, 64], x).unwrap();
+    let missing = plain.clone().with_missing(Missing::Nan);
+    let labelled = plain.with_classes(vec![Some(0); 200]).unwrap();
+    for samples in [&missing, &labelled] {
+        assert!(Device::Auto.backend(samples, 1000).unwrap().name().starts_with("cpu"));
+    }
+    let Some(gpu) = gpu() else { return };
+    for (samples, what) in [(&missing, "missing cells"), (&labelled, "known labels")] {
+        let error = gpu.over(samples).err().unwrap().to_string();
+        assert!(error.contains(what) && error.contains("device cpu"), "{error}");
+    }
+}
+
+/// A GPU whose memory others have taken: what does not fit is streamed, and what cannot be done at all is an error with the facts.
+#[test]
+fn little_memory_is_enough_and_none_is_an_error() {
+    let Some(gpu) = gpu() else { return };
+    let model = any_model(&[28, 28], &[4, 4], 5, None, 17);
+    let samples = samples_of(&model, 40_000, "f32", false);
+    let pass = pass(&model, Update::All, Precision::Single);
+    let expected = em_on(&Cpu::best(), &samples, &pass);
+    drop(gpu.occupy(1).unwrap());
+    let (_, free) = Cuda::devices().unwrap()[0].memory;
+    // Samples take 125 MB.
+    let taken = gpu.occupy(free - (160 << 20)).unwrap();
+    assert_same(&expected, &em_on(&gpu, &samples, &pass), 3e-5, "little room");
+    drop(gpu.occupy(1).unwrap());
+    let (_, free) = Cuda::devices().unwrap()[0].memory;
+    let more: Vec<_> = std::iter::successors(Some(free), |bytes| Some(bytes / 2))
+        .take_while(|bytes| *bytes > 1 << 20)
+        .filter_map(|bytes| gpu.occupy(bytes).ok())
+        .collect();
+    match gpu.upload(&samples) {
+        Err(error @ Error::DeviceMemory { device: 0, wanted, free, .. }) => {
+            assert!(wanted == 40_000 * 784 * 4 && free < wanted, "{error}");
+            assert!(error.to_string().contains("no room for 125440000 bytes"), "{error}");
+        }
+        other => panic!("{other:?}"),
+    }
+    drop((taken, more));
+    assert_same(&expected, &em_on(&gpu, &samples, &pass), 3e-5, "room again");
+}
+
+/// Runs a test of this file in a process of its own.
+fn alone(name: &str) -> std::process::Output {
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command.args([name, "--exact", "--ignored", "--nocapture", "--test-threads=1"]).output().unwrap()
+}
+
+/// A GPU that is lost in the middle of a fit: an error that names it, and the checkpoint is what it was, to be gone on from by the processor.
+#[test]
+fn a_gpu_that_is_lost_is_an_error_and_the_checkpoint_stays() {
+    if gpu().is_none() {
+        return;
+    }
+    let output = alone("loses_its_gpu");
+    let text =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}");
+}
+
+#[test]
+#[ignore = "run by the test above: its process cannot use the GPU afterwards"]
+fn loses_its_gpu() {
+    let gpu = Cuda::new(0).unwrap();
+    let model = any_model(&[10, 9], &[2, 2], 3, None, 5);
+    let samples = samples_of(&model, 3000, "f64", false);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("fit.checkpoint");
+    let checkpoint = Checkpoint { path: path.clone(), every: 1, resume: true };
+    let options = FitOptions {
+        components: 3,
+        rank: vec![2, 2],
+        stages: false,
+        accelerate: false,
+        tol: 0.0,
+        max_iter: 12,
+        checkpoint: Some(checkpoint),
+        ..FitOptions::default()
+    };
+    let engine = gpu.over(&samples).unwrap();
+    let mut seen = 0;
+    let failed = matmix::fit_on(&*engine, &options, &mut |_| {
+        seen += 1;
+        if seen == 6 {
+            gpu.lose().unwrap();
+        }
+        std::ops::ControlFlow::Continue(())
+    });
+    let error = failed.unwrap_err().to_string();
+    assert!(error.contains("cuda:0 (NVIDIA") && error.contains("cannot use it any longer"), "{error}");
+    let again = gpu
+        .over(&samples)
+        .and_then(|engine| engine.run(&Task::Em(pass(&model, Update::All, Precision::Auto))));
+    assert!(again.unwrap_err().to_string().contains("cuda:0"));
+    // The processor goes on from the state that was kept and ends where it would have.
+    assert!(path.exists());
+    let rest = matmix::fit(&samples, &options).unwrap();
+    let whole = matmix::fit(&samples, &FitOptions { checkpoint: None, ..options }).unwrap();
+    let (a, b) = (rest.log_likelihood(), whole.log_likelihood());
+    assert!((a - b).abs() < 1e-6 * b.abs(), "{a} after the loss, {b} without");
+    assert_eq!(rest.history.log_likelihood.len(), 13);
 }

@@ -67,7 +67,7 @@ impl Assign {
     }
 }
 
-/// The most probable component: the first of equals, as the library decides it.
+/// The most probable component or class: the first of equals, as the library decides it.
 pub(crate) fn best(gamma: &[f64]) -> usize {
     (0..gamma.len()).fold(0, |best, j| if gamma[j] > gamma[best] { j } else { best })
 }

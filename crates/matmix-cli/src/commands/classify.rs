@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use matmix::data::{DataSet, KnownLabels, Samples};
 use serde_json::{Value, json};
 
+use super::assign;
 use crate::data_args::{DataOptions, Seen};
 use crate::device_args::DeviceArgs;
 use crate::error::hinted;
@@ -56,10 +57,7 @@ impl Classify {
         self.options.reading.gaps = true;
         let inputs = self.options.inputs(&self.data);
         let target = Target::or_stdout(self.output.as_deref(), Kind::Table, &inputs, &self.overwrite)?;
-        if self.json && self.output.is_some() && target.is_stdout() {
-            let message = "-o - cannot be used together with --json";
-            return Err(hinted(message, "one of them can be on stdout: -o FOUND.csv --json"));
-        }
+        target.beside_json(self.json && self.output.is_some(), "FOUND.csv")?;
         let second = match &self.probabilities {
             Some(path) => Some(Target::new(path, Kind::Array, &inputs, &self.overwrite)?),
             None => None,
@@ -80,9 +78,13 @@ impl Classify {
         let engine = backend.over(&seen.view)?;
         let all = mixture.class_probabilities(&*engine)?;
         drop(spinner);
-        let best = |p: &[f64]| (0..p.len()).fold(0, |best, c| if p[c] > p[best] { c } else { best });
-        let found: Vec<(&str, f64)> =
-            all.chunks_exact(names.len()).map(|p| (names[best(p)].as_str(), p[best(p)])).collect();
+        let found: Vec<(&str, f64)> = all
+            .chunks_exact(names.len())
+            .map(|p| {
+                let best = assign::best(p);
+                (names[best].as_str(), p[best])
+            })
+            .collect();
         if let Some(second) = &second {
             second.write_array(&[n, names.len()], &all)?;
             second.say_wrote(quiet, "", "");

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use matmix::picture::Grid;
-use matmix::{FitOptions, Input, ModelFile, Preset, SelectOptions};
+use matmix::{FitOptions, Input, Preset, SelectOptions};
 use serde_json::{Value, json};
 
 use super::assign;
@@ -12,7 +12,7 @@ use super::select;
 use crate::data_args::{DataOptions, Seen, view};
 use crate::device_args::DeviceArgs;
 use crate::error::hinted;
-use crate::fit_args::{Fitting, preset};
+use crate::fit_args::{Fitting, file_of, preset};
 use crate::interrupt;
 use crate::kind::Kind;
 use crate::numbers::whole;
@@ -160,18 +160,10 @@ impl Cluster {
             fit?
         };
         let described = FitOptions { components: fit.model.n_components(), threads: None, ..options };
-        let file = ModelFile {
-            model: fit.model,
-            name: Some(preset.name().into()),
-            input: Some(
-                Input::of(samples.shape(), samples)?
-                    .with_images(&self.options.opened())
-                    .with_mask(data.mask.as_deref()),
-            ),
-            options: serde_json::to_value(described).unwrap_or_default(),
-            history: Some(matmix::History { seconds: 0.0, ..fit.history }),
-            gallery: None,
-        };
+        let input = Input::of(samples.shape(), samples)?
+            .with_images(&self.options.opened())
+            .with_mask(data.mask.as_deref());
+        let file = file_of(&fit, input, serde_json::to_value(described).unwrap_or_default());
         let view = view(&file, Path::new("the model"), &data)?;
         let parts = view.len() / samples.len();
         Ok(Seen { file, data, view, parts })

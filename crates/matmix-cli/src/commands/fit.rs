@@ -15,7 +15,7 @@ use super::{classify, dask, select};
 use crate::data_args::DataOptions;
 use crate::device_args::DeviceArgs;
 use crate::error::hinted;
-use crate::fit_args::{Fitting, choice, preset};
+use crate::fit_args::{Fitting, choice, file_of, preset};
 use crate::interrupt;
 use crate::kind::Kind;
 use crate::numbers::whole;
@@ -135,7 +135,6 @@ impl Fit {
         };
         let seconds = fit.history.seconds;
         // The same fit gives the same file: how long it took does not belong into it.
-        let history = matmix::History { seconds: 0.0, ..fit.history.clone() };
         let input = Input::of(images.shape(), images)?
             .with_images(&self.options.opened())
             .with_mask(data.mask.as_deref());
@@ -143,14 +142,7 @@ impl Fit {
             Some((_, patches)) => input.with_patches(patches.clone()),
             None => input,
         };
-        let file = ModelFile {
-            model: fit.model.clone(),
-            name: Some(preset.name().into()),
-            input: Some(input),
-            options: self.describe(&options),
-            history: Some(history),
-            gallery: None,
-        };
+        let file = file_of(&fit, input, self.describe(&options));
         target.write(|out| out.write_all(&file.to_bytes()))?;
         interrupt::kept();
         let view = preset.view(samples)?;

@@ -142,10 +142,7 @@ impl Recognize {
             .chain(self.probe_labels.clone())
             .collect();
         let target = Target::or_stdout(self.output.as_deref(), Kind::Table, &inputs, &self.overwrite)?;
-        if self.json && self.output.is_some() && target.is_stdout() {
-            let message = "-o - cannot be used together with --json";
-            return Err(hinted(message, "one of them can be on stdout: -o FOUND.csv --json"));
-        }
+        target.beside_json(self.json && self.output.is_some(), "FOUND.csv")?;
         let named = |path: &Option<PathBuf>, kind| match path {
             Some(path) => Target::new(path, kind, &inputs, &self.overwrite).map(Some),
             None => Ok(None),
@@ -191,8 +188,11 @@ impl Recognize {
             }
         };
         drop(spinner);
-        let names =
-            known.map_or_else(|| kept_before.map_or(&[][..], |gallery| &gallery.names), |known| &known.names);
+        let (names, size) = match (known, kept_before) {
+            (Some(known), _) => (&known.names[..], known.len()),
+            (None, Some(gallery)) => (&gallery.names[..], gallery.classes.len()),
+            (None, None) => (&[][..], 0),
+        };
         let found: Vec<&str> = nearest.iter().map(|n| names[n.class].as_str()).collect();
         let mut csv = String::from("probe,");
         let name =
@@ -230,7 +230,7 @@ impl Recognize {
         let (hits, accuracy) = (verdict.hits(), verdict.accuracy());
         if self.json {
             let mut told = json!({
-                "accuracy": accuracy, "recognised": hits, "probes": n, "gallery": known.map_or_else(|| kept_before.map_or(0, |gallery| gallery.classes.len()), |known| known.len()),
+                "accuracy": accuracy, "recognised": hits, "probes": n, "gallery": size,
             });
             match by {
                 None => told["method"] = "patches".into(),

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use crate::data_args::{DataOptions, Seen};
 use crate::device_args::DeviceArgs;
-use crate::error::hinted;
 use crate::kind::Kind;
 use crate::numbers::whole;
 use crate::output::{self, Overwrite, Target};
@@ -51,10 +50,7 @@ impl Score {
             None => None,
         };
         let on_stdout = target.as_ref().is_some_and(Target::is_stdout);
-        if on_stdout && self.json {
-            let message = "-o - cannot be used together with --json";
-            return Err(hinted(message, "one of them can be on stdout: -o S.npy --json"));
-        }
+        target.iter().try_for_each(|target| target.beside_json(self.json, "S.npy"))?;
         let seen = Seen::new(&self.model, &self.data, &self.options)?;
         let Scores { values: scores, order } = Scores::of(&seen, &self.device, quiet)?;
         let n = scores.len();

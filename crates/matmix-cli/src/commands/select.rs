@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use matmix::error::sides;
 use matmix::{
-    Choice, Criterion, FitOptions, Input, Model, ModelFile, Preset, PresetFit, Purpose, Samples,
-    SelectOptions, Selection, select_on,
+    Choice, Criterion, FitOptions, Input, Model, Preset, PresetFit, Purpose, Samples, SelectOptions,
+    Selection, select_on,
 };
 use serde_json::json;
 
-use crate::data_args::DataOptions;
+use crate::data_args::{DataOptions, Sides, rank};
 use crate::error::hinted;
-use crate::fit_args::{AUTO, Fitting, choice, preset};
+use crate::fit_args::{AUTO, Fitting, choice, file_of, preset};
 use crate::kind::Kind;
 use crate::numbers::{real, whole};
 use crate::output::{self, Overwrite, Target};
@@ -52,6 +52,9 @@ pub(crate) struct Select {
     /// Take the smallest ranks that explain this share of the variance, as PCA does.
     #[arg(long, value_parser = real, allow_negative_numbers = true, value_name = "0.9", conflicts_with = "rank")]
     explain: Option<f64>,
+    /// The largest ranks that are tried with --rank auto: one for all modes or one per mode; the sides of a sample if not given.
+    #[arg(long, value_parser = rank, value_name = "RANK")]
+    most_rank: Option<Sides>,
     /// Draw the candidates and the scree of every mode: a PNG picture.
     #[arg(long, value_name = "FILE.png")]
     plot: Option<PathBuf>,
@@ -98,6 +101,7 @@ impl Select {
             criterion: self.criterion,
             purpose: self.purpose,
             keep: self.keep,
+            most_rank: self.most_rank.clone().map(|rank| rank.0).unwrap_or_default(),
             explain: self.explain,
             choose_rank: options.choose_rank || self.keep.is_some() && options.fit.rank.is_empty(),
             folds: self.folds,
@@ -115,18 +119,10 @@ impl Select {
                 threads: None,
                 ..options.fit.clone()
             };
-            let file = ModelFile {
-                model: fit.model.clone(),
-                name: Some(preset.name().into()),
-                input: Some(
-                    Input::of(samples.shape(), samples)?
-                        .with_images(&self.options.opened())
-                        .with_mask(data.mask.as_deref()),
-                ),
-                options: serde_json::to_value(described).unwrap_or_default(),
-                history: Some(matmix::History { seconds: 0.0, ..fit.history.clone() }),
-                gallery: None,
-            };
+            let input = Input::of(samples.shape(), samples)?
+                .with_images(&self.options.opened())
+                .with_mask(data.mask.as_deref());
+            let file = file_of(&fit, input, serde_json::to_value(described).unwrap_or_default());
             target.write(|out| out.write_all(&file.to_bytes()))?;
             target.say_wrote(quiet, "", "");
         }

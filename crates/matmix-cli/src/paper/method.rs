@@ -1,7 +1,7 @@
 //! The models the paper compares, with its settings.
 
 use matmix::fit::Observer;
-use matmix::{Algorithm, FitOptions, Preset, PresetFit, Samples, Start, StopRule};
+use matmix::{Algorithm, FitOptions, Preset, PresetFit, Samples, Search, Start, StopRule};
 
 /// T: the largest number of iterations.
 pub(super) const ITERATIONS: usize = 50;
@@ -84,6 +84,8 @@ impl Method {
             // The mixture of PPCA is Tipping and Bishop's in either case, from the same kind of start.
             algorithm: if faithful && self == Method::MixB2d { Algorithm::Paper } else { Algorithm::Exact },
             start: if faithful { Start::Random } else { Start::KMeans },
+            // Nobody in the paper looks for a better start.
+            search: Search::None,
             max_iter: ITERATIONS,
             // Iterations are counted as the paper counts them.
             accelerate: false,

@@ -318,7 +318,7 @@ fn clusters_are_listed_drawn_and_kept() {
         [16, 20].map(|at| u32::from_be_bytes(png[at..at + 4].try_into().unwrap()))
     };
     assert_eq!(
-        (size("groups/cluster-0.png"), size("again/cluster-2.png")),
+        (size("groups/cluster-2.png"), size("again/cluster-2.png")),
         ([8 * 56 + 14; 2], [3 * 56 + 4; 2])
     );
     let told = ok(path, &cluster(&["-m", "groups/model.mm", "--json", "-q"])).stdout;

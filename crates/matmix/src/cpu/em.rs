@@ -7,7 +7,9 @@ use super::components_abreast::StackProducts;
 use super::evaluator::{Consumer, Evaluated, Evaluator, EvaluatorScratch, Found, Way};
 use super::joint::Joint;
 use super::load::Stored;
-use super::partial::{PartialConsumer, PartialFound, PartialPattern, PartialScratch, PartialSums};
+use super::partial::{
+    PartialConsumer, PartialFound, PartialModel, PartialPattern, PartialScratch, PartialSums,
+};
 use super::plan::{Plan, cheapest_last};
 use super::redo::{self, Work};
 use super::samples_abreast::{SampleBlock, SampleProducts};
@@ -42,7 +44,7 @@ struct EmScratch<T> {
     /// The components that one sample has a share in that is not negligible: which slot, γ and a = γ u, both times its weight.
     kept: Vec<(usize, f64, f64)>,
     /// For samples with missing cells, when the first of them is met.
-    partial: Option<(PartialScratch<T>, PartialSums)>,
+    partial: Option<(PartialScratch<T>, PartialSums<T>)>,
 }
 
 /// The sums of samples that have not been brought to double precision yet.
@@ -122,15 +124,9 @@ impl Work for Em<'_> {
         sum: &mut EmSums,
         left_out: &mut Vec<usize>,
     ) {
-        let model = &self.pass.model;
-        let partial = evaluator.partial(model);
-        let (room, sums) = scratch.partial.get_or_insert_with(|| {
-            let (k, size, core_len) = (model.n_components(), model.sample_len(), model.core_len());
-            (partial.scratch(), PartialSums::new(k, size, core_len, self.pass.update))
-        });
-        let core = vec![0.0; model.core_len()];
-        let mut summing = PartialSumming { on, sums, sum, core };
-        partial.show(on, room, stored, holes, evaluator.cutoff, &mut summing, left_out);
+        let of = evaluator.partial(&self.pass.model);
+        scratch.partial.get_or_insert_with(|| (of.scratch(), PartialSums::new(of, self.pass.update)));
+        on.run::<T, _>(AccumulatePartial { evaluator, of, scratch, stored, holes, sum, left_out });
     }
 
     fn finish<T: Real>(
@@ -142,7 +138,7 @@ impl Work for Em<'_> {
     ) {
         on.run::<T, _>(Finish { plan: &evaluator.plan, loadings: &mut scratch.loadings, sum });
         if let Some((_, sums)) = &mut scratch.partial {
-            sums.finish(on, sum);
+            sums.finish(sum);
         }
     }
 
@@ -177,6 +173,32 @@ impl<T: Real> WithSimd for Accumulate<'_, T> {
         if !matches!(loadings, Loadings::Joint(_)) {
             flush(simd, &evaluator.plan, loadings, sum);
         }
+    }
+}
+
+struct AccumulatePartial<'a, T> {
+    evaluator: &'a Evaluator<T>,
+    of: &'a PartialModel<T>,
+    scratch: &'a mut EmScratch<T>,
+    stored: Stored<'a>,
+    holes: &'a [usize],
+    sum: &'a mut EmSums,
+    left_out: &'a mut Vec<usize>,
+}
+
+impl<T: Real> WithSimd for AccumulatePartial<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { evaluator, of, scratch, stored, holes, sum, left_out } = self;
+        let EmScratch { partial: Some((room, sums)), loadings, .. } = scratch else { return };
+        let joint = match loadings {
+            Loadings::Joint(joint) => Some(joint),
+            _ => None,
+        };
+        let mut summing = PartialSumming { plan: &evaluator.plan, sums, joint, sum };
+        of.show(simd, room, stored, holes, evaluator.cutoff, &mut summing, left_out);
     }
 }
 
@@ -284,16 +306,17 @@ impl<T: Real> Consumer<T> for Summing<'_, T> {
 }
 
 /// Sums up samples with missing cells.
-struct PartialSumming<'a> {
-    on: Instructions,
-    sums: &'a mut PartialSums,
+struct PartialSumming<'a, T> {
+    plan: &'a Plan<T>,
+    sums: &'a mut PartialSums<T>,
+    /// Where complete samples are gathered, if every mode is updated.
+    joint: Option<&'a mut Joint<T>>,
     sum: &'a mut EmSums,
-    /// Room for a core.
-    core: Vec<f64>,
 }
 
-impl<T: Real> PartialConsumer<T> for PartialSumming<'_> {
-    fn sample(&mut self, found: &PartialFound<'_, T>) {
+impl<T: Real> PartialConsumer<T> for PartialSumming<'_, T> {
+    #[inline(always)]
+    fn sample<S: Simd>(&mut self, simd: S, found: &PartialFound<'_, T>) {
         let sum = &mut *self.sum;
         sum.n_samples += 1;
         sum.evaluated += found.gamma().len() as u64;
@@ -310,20 +333,22 @@ impl<T: Real> PartialConsumer<T> for PartialSumming<'_> {
             let per_cell = log_likelihood / found.observed() as f64;
             sum.note_likelihood(per_cell * found.stored.sample_len as f64, found.stored.first + found.n);
         }
-        sum.squared_error += weight * found.squared_error(&mut self.core);
+        sum.squared_error += weight * found.squared_error();
         sum.components[found.best].assigned += 1;
         for (k, &gamma) in found.gamma().iter().enumerate() {
             if gamma > 0.0 && gamma < 1.0 {
                 sum.entropy -= weight * gamma * gamma.ln();
             }
             if gamma > NEGLIGIBLE {
-                self.sums.add(self.on, found, k, gamma * weight, &mut sum.components[k]);
+                let joint = self.joint.as_deref_mut();
+                self.sums.add(simd, self.plan, found, (k, gamma * weight), joint, &mut sum.components[k]);
             }
         }
     }
 
-    fn pattern(&mut self, found: &PartialPattern<'_, T>) {
-        self.sums.close(self.on, found, self.sum);
+    #[inline(always)]
+    fn pattern<S: Simd>(&mut self, simd: S, found: &PartialPattern<'_, T>) {
+        self.sums.close(simd, self.plan, found, self.sum);
     }
 }
 

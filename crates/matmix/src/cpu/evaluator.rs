@@ -219,7 +219,7 @@ impl<T: Real> Evaluator<T> {
 
     /// The model for samples with missing cells.
     pub(super) fn partial(&self, model: &Mixture) -> &PartialModel<T> {
-        self.partial.get_or_init(|| PartialModel::new(model))
+        self.partial.get_or_init(|| PartialModel::new(model, &self.plan))
     }
 
     pub(super) fn scratch(&self) -> EvaluatorScratch<T> {

@@ -73,12 +73,7 @@ impl Work for Ask<'_> {
         left_out: &mut Vec<usize>,
     ) {
         sum.make_room(stored.place + stored.count());
-        let partial = evaluator.partial(self.model);
-        let core = vec![0.0; self.model.core_len()];
-        // The consumer of complete samples counts what it leaves out itself.
-        let mut answering = Answering { ask: self, sum, left_out: &mut Vec::new(), core };
-        let mut room = partial.scratch();
-        partial.show(on, &mut room, stored, holes, evaluator.cutoff, &mut answering, left_out);
+        on.run::<T, _>(AnswerPartial { ask: self, evaluator, stored, holes, sum, left_out });
     }
 
     fn merge(&self, sum: &mut Answers, following: &Answers) {
@@ -110,6 +105,29 @@ impl<T: Real> WithSimd for Answer<'_, T> {
     }
 }
 
+struct AnswerPartial<'a, T> {
+    ask: &'a Ask<'a>,
+    evaluator: &'a Evaluator<T>,
+    stored: Stored<'a>,
+    holes: &'a [usize],
+    sum: &'a mut Answers,
+    left_out: &'a mut Vec<usize>,
+}
+
+impl<T: Real> WithSimd for AnswerPartial<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { ask, evaluator, stored, holes, sum, left_out } = self;
+        let of = evaluator.partial(ask.model);
+        let core = vec![0.0; ask.model.core_len()];
+        // The consumer of complete samples counts what it leaves out itself.
+        let mut answering = Answering { ask, sum, left_out: &mut Vec::new(), core };
+        of.show(simd, &mut of.scratch(), stored, holes, evaluator.cutoff, &mut answering, left_out);
+    }
+}
+
 struct Answering<'a> {
     ask: &'a Ask<'a>,
     sum: &'a mut Answers,
@@ -132,7 +150,8 @@ impl<T: Real> Consumer<T> for Answering<'_> {
 }
 
 impl<T: Real> PartialConsumer<T> for Answering<'_> {
-    fn sample(&mut self, found: &PartialFound<'_, T>) {
+    #[inline(always)]
+    fn sample<S: Simd>(&mut self, _: S, found: &PartialFound<'_, T>) {
         let place = found.stored.place + found.n;
         answer(self.ask, found, self.sum.row(place), &mut self.core);
     }
@@ -145,8 +164,8 @@ trait Known {
     fn best(&self) -> usize;
     fn log_likelihood(&self) -> f64;
     fn log_density(&self, slot: usize) -> f64;
-    /// Over the observed cells; there is room for a core.
-    fn squared_error(&self, room: &mut [f64]) -> f64;
+    /// Over the observed cells.
+    fn squared_error(&self) -> f64;
     fn core(&self, k: usize, out: &mut [f64]);
 }
 
@@ -167,7 +186,7 @@ impl<T: Real> Known for Found<'_, T> {
         Found::log_density(self, slot)
     }
 
-    fn squared_error(&self, _: &mut [f64]) -> f64 {
+    fn squared_error(&self) -> f64 {
         Found::squared_error(self)
     }
 
@@ -193,8 +212,8 @@ impl<T: Real> Known for PartialFound<'_, T> {
         PartialFound::log_density(self, slot)
     }
 
-    fn squared_error(&self, room: &mut [f64]) -> f64 {
-        PartialFound::squared_error(self, room)
+    fn squared_error(&self) -> f64 {
+        PartialFound::squared_error(self)
     }
 
     fn core(&self, k: usize, out: &mut [f64]) {
@@ -217,7 +236,7 @@ fn answer(ask: &Ask<'_>, found: &impl Known, row: &mut [f64], core: &mut [f64]) 
                 let uncertain = found.shares().map(|(_, g)| g).filter(|&g| g > 0.0 && g < 1.0);
                 out[0] = uncertain.map(|g| -g * g.ln()).sum();
             }
-            Question::SquaredError => out[0] = found.squared_error(core),
+            Question::SquaredError => out[0] = found.squared_error(),
             Question::LogDensities => {
                 found.shares().enumerate().for_each(|(slot, (k, _))| out[k] = found.log_density(slot));
             }

@@ -93,6 +93,24 @@ impl<T: Real> Joint<T> {
         (gamma, a): (f64, f64),
         found: &Found<'_, T>,
     ) -> bool {
+        let (x, q) = self.next(k);
+        found.centred(k, x);
+        found.rounded_core(k, q);
+        self.push(simd, k, (gamma, a))
+    }
+
+    /// Room for x − M and q of the next sample of component `k`.
+    #[inline(always)]
+    pub(super) fn next(&mut self, k: usize) -> (&mut [T], &mut [T]) {
+        let row = k * self.room + self.gathered[k].waiting;
+        let (x, q) = self.rows[row * self.left..(row + 1) * self.left].split_at_mut(self.core_at);
+        (&mut x[..self.size], &mut q[..self.core_len])
+    }
+
+    /// Adds the sample that was written there, as [`add`](Self::add) does. γ counts for what the posterior variance adds where every
+    /// cell was observed.
+    #[inline(always)]
+    pub(super) fn push<S: Simd>(&mut self, simd: S, k: usize, (gamma, a): (f64, f64)) -> bool {
         let (core_len, left, right) = (self.core_len, self.left, self.right);
         let of = &mut self.gathered[k];
         let row = k * self.room + of.waiting;
@@ -100,10 +118,7 @@ impl<T: Real> Joint<T> {
         of.samples += 1;
         of.weight += gamma;
         of.scale += a;
-        let (x, q) = self.rows[row * left..(row + 1) * left].split_at_mut(self.core_at);
-        let q = &mut q[..core_len];
-        found.centred(k, x);
-        found.rounded_core(k, q);
+        let q = &self.rows[row * left + self.core_at..][..core_len];
         let factors = &mut self.factors[row * right..(row + 1) * right];
         let a = T::from_f64(a);
         for j in 0..core_len {

@@ -96,6 +96,29 @@ impl<'a> Stored<'a> {
         }
     }
 
+    /// Whether each element of sample `n` of these is NaN: bits, 64 to a word, added to `words`.
+    #[inline(always)]
+    pub(crate) fn nan_bits(&self, n: usize, words: &mut Vec<u64>) {
+        let of = n * self.sample_len..(n + 1) * self.sample_len;
+        macro_rules! bits {
+            ($x:expr) => {
+                for elements in $x[of].chunks(64) {
+                    let mut word = 0;
+                    for i in 0..elements.len() {
+                        word |= u64::from(elements[i].is_nan()) << i;
+                    }
+                    words.push(word);
+                }
+            };
+        }
+        match self.chunk {
+            // Whole numbers are all there.
+            Chunk::U8(_) => words.extend(std::iter::repeat_n(0, self.sample_len.div_ceil(64))),
+            Chunk::F32(x) => bits!(x),
+            Chunk::F64(x) => bits!(x),
+        }
+    }
+
     /// Some of these, with `values` in the place of NaN.
     pub(crate) fn filled(&self, which: &[usize], values: &[f64]) -> Filled {
         let mut buffer = Buffer::new();
@@ -213,21 +236,21 @@ impl<'a> Fetch<'a> {
     }
 }
 
-/// Asks for the line this byte is in.
+/// Asks for the line this number begins in.
 #[inline(always)]
-fn prefetch(byte: &u8) {
+pub(crate) fn prefetch<N>(number: &N) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
         // SAFETY: a prefetch is a hint: it reads nothing, writes nothing and cannot fault, and the address is that of
-        // a live byte.
+        // a live number.
         #[allow(unsafe_code)]
         unsafe {
-            _mm_prefetch::<_MM_HINT_T1>(std::ptr::from_ref(byte).cast());
+            _mm_prefetch::<_MM_HINT_T1>(std::ptr::from_ref(number).cast());
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = byte;
+    let _ = number;
 }
 
 #[cfg(test)]

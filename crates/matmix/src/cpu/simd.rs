@@ -117,6 +117,7 @@ pub(crate) trait Real:
 
     fn from_f64(x: f64) -> Self;
     fn to_f64(self) -> f64;
+    fn is_nan(self) -> bool;
     fn splat<S: Simd>(simd: S, x: Self) -> Self::Vector<S>;
     /// a·b + c, fused where the machine can.
     fn mul_add<S: Simd>(
@@ -125,6 +126,8 @@ pub(crate) trait Real:
         b: Self::Vector<S>,
         c: Self::Vector<S>,
     ) -> Self::Vector<S>;
+    /// 1/√a.
+    fn inverse_root<S: Simd>(simd: S, a: Self::Vector<S>) -> Self::Vector<S>;
     /// The sum of the lanes.
     fn sum<S: Simd>(simd: S, a: Self::Vector<S>) -> Self;
     fn vectors<S: Simd>(x: &[Self]) -> &[Self::Vector<S>];
@@ -142,7 +145,7 @@ macro_rules! portably {
 }
 
 macro_rules! real {
-    ($type:ty, $lanes:literal, $portably:tt, $vector:ident, $splat:ident, $mul_add:ident, $sum:ident, $simd:ident, $simd_mut:ident) => {
+    ($type:ty, $lanes:literal, $portably:tt, $vector:ident, $splat:ident, $mul_add:ident, $div:ident, $sqrt:ident, $sum:ident, $simd:ident, $simd_mut:ident) => {
         impl Real for $type {
             const LANES: usize = $lanes;
             const EPSILON: f64 = <$type>::EPSILON as f64;
@@ -160,12 +163,20 @@ macro_rules! real {
                 f64::from(self)
             }
             #[inline(always)]
+            fn is_nan(self) -> bool {
+                <$type>::is_nan(self)
+            }
+            #[inline(always)]
             fn splat<S: Simd>(simd: S, x: Self) -> S::$vector {
                 simd.$splat(x)
             }
             #[inline(always)]
             fn mul_add<S: Simd>(simd: S, a: S::$vector, b: S::$vector, c: S::$vector) -> S::$vector {
                 simd.$mul_add(a, b, c)
+            }
+            #[inline(always)]
+            fn inverse_root<S: Simd>(simd: S, a: S::$vector) -> S::$vector {
+                simd.$div(simd.$splat(1.0), simd.$sqrt(a))
             }
             #[inline(always)]
             fn sum<S: Simd>(simd: S, a: S::$vector) -> Self {
@@ -183,5 +194,29 @@ macro_rules! real {
     };
 }
 
-real!(f32, 16, no, f32s, splat_f32s, mul_add_e_f32s, reduce_sum_f32s, as_simd_f32s, as_mut_simd_f32s);
-real!(f64, 8, yes, f64s, splat_f64s, mul_add_e_f64s, reduce_sum_f64s, as_simd_f64s, as_mut_simd_f64s);
+real!(
+    f32,
+    16,
+    no,
+    f32s,
+    splat_f32s,
+    mul_add_e_f32s,
+    div_f32s,
+    sqrt_f32s,
+    reduce_sum_f32s,
+    as_simd_f32s,
+    as_mut_simd_f32s
+);
+real!(
+    f64,
+    8,
+    yes,
+    f64s,
+    splat_f64s,
+    mul_add_e_f64s,
+    div_f64s,
+    sqrt_f64s,
+    reduce_sum_f64s,
+    as_simd_f64s,
+    as_mut_simd_f64s
+);

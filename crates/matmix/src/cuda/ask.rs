@@ -1,14 +1,16 @@
 //! Questions to a mixture, on the device.
 
+use std::ops::ControlFlow;
 use std::sync::PoisonError;
 
 use cudarc::cublas::{CudaBlas, Gemm};
 use cudarc::driver::{CudaSlice, DeviceRepr};
 
-use super::device::{Device, Number, failed, launch};
+use super::device::{Device, failed};
 use super::em::{chunk, not_finite};
 use super::evaluate::{Evaluated, THREADS, evaluate};
 use super::held::{Held, Which};
+use super::kernels::{Number, launch};
 use super::ready::Ready;
 use super::workspace::{Summing, Workspace};
 use crate::error::Result;
@@ -58,17 +60,22 @@ where
     let count = held.samples.len();
     let at_a_time = chunk(device, &ready, held, count)?.0.min(AT_A_TIME);
     let mut wrong = None;
-    while *done < count && wrong.is_none() {
-        let range = *done..(*done + at_a_time).min(count);
-        let first = *done;
-        let mut answers = Answers::none(pass.width());
-        held.with_chunk(device, &Which::All, range.clone(), &reference, loading, &mut |loaded| {
+    let begin = *done;
+    held.each_chunk(
+        device,
+        &Which::All,
+        begin..count,
+        at_a_time,
+        &reference,
+        loading,
+        &mut |first, loaded| {
             let found = evaluate(device, &ready, &loaded, pass.needs_all(), evaluation)?;
             let fetched = Fetched::new(device, &found, loaded.count)?;
             wrong = fetched.log_likelihoods.iter().position(|x| !x.is_finite()).map(|n| first + n);
             if wrong.is_some() {
-                return Ok(());
+                return Ok(ControlFlow::Break(()));
             }
+            let mut answers = Answers::none(pass.width());
             answers.make_room(loaded.count);
             let mut column = 0;
             for &question in &pass.questions {
@@ -85,13 +92,11 @@ where
                 }
                 column += width;
             }
-            Ok(())
-        })?;
-        if wrong.is_none() {
             each(answers);
-            *done = range.end;
-        }
-    }
+            *done = first + loaded.count;
+            Ok(ControlFlow::Continue(()))
+        },
+    )?;
     Ok(wrong)
 }
 

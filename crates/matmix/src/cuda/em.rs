@@ -8,13 +8,15 @@
 //! Rows are gathered by component in segments of one length, so that one call multiplies them all; the products of segments are
 //! added in order, in double precision.
 
+use std::ops::ControlFlow;
 use std::sync::PoisonError;
 
 use cudarc::cublas::{CudaBlas, Gemm};
 
-use super::device::{Device, Number, failed, launch};
+use super::device::{Device, failed};
 use super::evaluate::{Evaluated, THREADS, evaluate};
 use super::held::{Held, Loaded, Which};
+use super::kernels::{Number, launch};
 use super::ready::Ready;
 use super::workspace::{Summing, Workspace};
 use crate::error::{Error, Result};
@@ -72,8 +74,8 @@ pub(super) fn chunk<T: Number>(
     count: usize,
 ) -> Result<(usize, usize)> {
     let bytes = (SHARE * held.free_bytes(device)? as f64).min(MOST);
-    let samples = (bytes / ready.bytes_per_sample() as f64) as usize;
-    Ok((samples.clamp(1, CHUNK).min(count), bytes as usize))
+    let samples = (bytes / (ready.bytes_per_sample() + 2 * held.sample_bytes()) as f64) as usize;
+    Ok((held.at_a_time(samples.clamp(1, CHUNK).min(count)), bytes as usize))
 }
 
 fn em_in<T: Number>(device: &Device, pass: &EmPass, held: &Held<'_>, which: &Which) -> Result<Outcome>
@@ -96,24 +98,21 @@ where
     let mut end = device.mark()?;
     let weights = held.samples.weights();
     let mut wrong = None;
-    for first in (0..count).step_by(chunk) {
-        let range = first..(first + chunk).min(count);
-        held.with_chunk(device, which, range, &reference, loading, &mut |loaded| {
-            let found = evaluate(device, &ready, &loaded, false, evaluation)?;
-            let likelihoods = sum_up(device, &ready, &loaded, &found, bytes, summing, &mut sums)?;
-            end = device.mark()?;
-            wrong = wrong.or(likelihoods.iter().position(|x| !x.is_finite()).map(|n| first + n));
-            for (n, &log_likelihood) in likelihoods.iter().enumerate() {
-                let number = which.number(first + n);
-                if weights.is_none_or(|w| w[number] > 0.0) {
-                    sums.note_likelihood(log_likelihood, number);
-                }
+    held.each_chunk(device, which, 0..count, chunk, &reference, loading, &mut |first, loaded| {
+        let found = evaluate(device, &ready, &loaded, false, evaluation)?;
+        let likelihoods = sum_up(device, &ready, &loaded, &found, bytes, summing, &mut sums)?;
+        end = device.mark()?;
+        wrong = wrong.or(likelihoods.iter().position(|x| !x.is_finite()).map(|n| first + n));
+        for (n, &log_likelihood) in likelihoods.iter().enumerate() {
+            let number = which.number(first + n);
+            if weights.is_none_or(|w| w[number] > 0.0) {
+                sums.note_likelihood(log_likelihood, number);
             }
-            Ok(())
-        })?;
-        if let Some(place) = wrong {
-            return Ok(Outcome::NotFinite(place));
         }
+        Ok(if wrong.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    })?;
+    if let Some(place) = wrong {
+        return Ok(Outcome::NotFinite(place));
     }
     sums.n_samples = count as u64;
     sums.evaluated = (count * ready.components) as u64;

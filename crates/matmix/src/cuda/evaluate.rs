@@ -3,8 +3,9 @@
 use cudarc::cublas::{CudaBlas, Gemm};
 use cudarc::driver::CudaSlice;
 
-use super::device::{Device, Number, launch};
+use super::device::Device;
 use super::held::Loaded;
+use super::kernels::{Number, launch};
 use super::ready::Ready;
 use super::workspace::Evaluation;
 use crate::error::Result;

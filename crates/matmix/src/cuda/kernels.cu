@@ -379,3 +379,131 @@ extern "C" __global__ void weigh_cores(int count, int components, int core, cons
     double value = i < components * core ? (double)y[n * y_stride + i] * precision[i] : 1.0;
     out[t] = gamma > 0 ? (real)(gamma * value) : (real)0;
 }
+
+// Samples by their numbers, as they are stored, one after the other. One warp per sample.
+extern "C" __global__ void pick_rows(const byte* stored, const long long* rows, int count, long long bytes, byte* out) {
+    int n = (blockIdx.x * blockDim.x + threadIdx.x) / WARP, lane = threadIdx.x % WARP;
+    if (n >= count) return;
+    const byte* from = stored + rows[n] * bytes;
+    for (long long i = lane; i < bytes; i += WARP) out[n * bytes + i] = from[i];
+}
+
+__device__ __forceinline__ double element_at(const void* stored, int element, long long at) {
+    return element == 0 ? (double)((const byte*)stored)[at]
+         : element == 1 ? (double)((const float*)stored)[at]
+                        : ((const double*)stored)[at];
+}
+
+// Σ w d, Σ w d², min and max of x, per element of a sample and stretch of `rows` samples (blockIdx.y), with d = x − origin; all in double.
+extern "C" __global__ void moments(const void* stored, int element, long long count, int size, double scale, const double* origin,
+                                   const double* weights, long long rows, double* sums) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= size) return;
+    long long first = blockIdx.y * rows, end = first + rows < count ? first + rows : count;
+    double g = origin[i], sum = 0, squares = 0;
+    double least = __longlong_as_double(0x7ff0000000000000ll), largest = -least;
+    for (long long n = first; n < end; ++n) {
+        double d = element_at(stored, element, n * size + i) * scale - g, weight = weights ? weights[n] : 1.0, x = d + g;
+        sum += weight * d;
+        squares += weight * d * d;
+        // A sample that counts for nothing has to be finite, too.
+        if (weight == 0) squares += d * d - d * d;
+        least = x < least ? x : least;
+        largest = x > largest ? x : largest;
+    }
+    long long all = (long long)gridDim.y * size, at = (long long)blockIdx.y * size + i;
+    sums[at] = sum;
+    sums[all + at] = squares;
+    sums[2 * all + at] = least;
+    sums[3 * all + at] = largest;
+}
+
+// ‖x − c‖² of samples and points from their inner products, and squares of both.
+extern "C" __global__ void point_distances(int count, int points, const real* inner, const double* norms, const double* point_norms,
+                                           double* distances) {
+    long long t = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    if (t >= (long long)count * points) return;
+    double distance = norms[t / points] - 2.0 * (double)inner[t] + point_norms[t % points];
+    distances[t] = distance < 0 ? 0 : distance;
+}
+
+// The nearest point of every sample, the first of equal ones, and ‖x − c‖² directly; NaN if a distance is none. One warp per sample.
+extern "C" __global__ void nearest(const void* stored, int element, int count, int size, double scale, int points, const double* distances,
+                                   const double* centres, int* nearest, double* squares) {
+    int n = (blockIdx.x * blockDim.x + threadIdx.x) / WARP, lane = threadIdx.x % WARP;
+    if (n >= count) return;
+    double least = __longlong_as_double(0x7ff0000000000000ll);
+    int best = points;
+    bool fine = true;
+    for (int k = lane; k < points; k += WARP) {
+        double distance = distances[(long long)n * points + k];
+        fine = fine && isfinite(distance);
+        if (distance < least) {
+            least = distance;
+            best = k;
+        }
+    }
+    fine = __all_sync(ALL_LANES, fine);
+    for (int step = WARP / 2; step > 0; step /= 2) {
+        double other = __shfl_xor_sync(ALL_LANES, least, step);
+        int which = __shfl_xor_sync(ALL_LANES, best, step);
+        if (other < least || (other == least && which < best)) {
+            least = other;
+            best = which;
+        }
+    }
+    if (best == points) best = 0;
+    double square = 0;
+    for (int i = lane; i < size; i += WARP) {
+        double d = element_at(stored, element, (long long)n * size + i) * scale - centres[(long long)best * size + i];
+        square += d * d;
+    }
+    square = warp_sum(square);
+    if (lane == 0) {
+        nearest[n] = best;
+        squares[n] = fine ? square : __longlong_as_double(0x7ff8000000000000ll);
+    }
+}
+
+// Σ w (x − c) over the samples nearest to each centre, per stretch of `rows` samples (blockIdx.y). The sums begin with zero; a thread has an element of
+// all samples of its stretch.
+extern "C" __global__ void group_sums(const void* stored, int element, long long count, int size, double scale, const double* weights,
+                                      const int* nearest, const double* centres, int points, long long rows, double* sums) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= size) return;
+    long long first = blockIdx.y * rows, end = first + rows < count ? first + rows : count;
+    double* own = sums + (long long)blockIdx.y * points * size;
+    for (long long n = first; n < end; ++n) {
+        long long at = (long long)nearest[n] * size + i;
+        double d = element_at(stored, element, n * size + i) * scale - centres[at];
+        own[at] += weights ? weights[n] * d : d;
+    }
+}
+
+// Adds up (kind 0), or finds the least (1) or the largest (2), of what stretches have found, in their order, and of what is there already.
+extern "C" __global__ void total(const double* parts, int stretches, long long length, int kind, double* out) {
+    long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= length) return;
+    double found = out[i];
+    for (int s = 0; s < stretches; ++s) {
+        double part = parts[s * length + i];
+        found = kind == 0 ? found + part : kind == 1 ? (part < found ? part : found) : (part > found ? part : found);
+    }
+    out[i] = found;
+}
+
+// Multiplies every sample with the root of its weight: a weight on both sides of Z Zᵀ.
+extern "C" __global__ void weigh(long long length, int size, const double* weights, real* x) {
+    long long t = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    if (t < length) x[t] *= (real)sqrt(weights[t / size]);
+}
+
+// From [outer][rows][columns] to [outer][columns][rows].
+extern "C" __global__ void turn(const real* from, long long length, int rows, int columns, real* to) {
+    long long t = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+    if (t >= length) return;
+    int row = t % rows;
+    long long rest = t / rows;
+    int column = rest % columns;
+    to[t] = from[(rest / columns * rows + row) * columns + column];
+}

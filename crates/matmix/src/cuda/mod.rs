@@ -6,24 +6,33 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | [`device`] | one GPU: stream, matrix products, compiled kernels |
+//! | [`device`] | one GPU: its stream and its memory |
+//! | [`kernels`], [`products`] | what runs on it: compiled kernels, matrix products |
 //! | [`held`] | samples on the device |
+//! | [`staging`] | how they get there |
+//! | [`array`] | samples that are there already, in memory of somebody else |
 //! | [`ready`] | a model on the device |
 //! | [`evaluate`] | what the model makes of samples |
-//! | [`em`], [`ask`] | the passes |
+//! | [`em`], [`ask`], [`sums`], [`scatter`] | the passes |
 //! | [`workspace`] | memory that is used again |
 //! | `kernels.cu` | the kernels |
 
+mod array;
 mod ask;
 mod device;
 mod em;
 mod evaluate;
 mod held;
+mod kernels;
+mod products;
 mod ready;
+mod scatter;
+mod staging;
+mod sums;
 mod workspace;
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::CudaContext;
 
@@ -34,15 +43,22 @@ use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::pass::{
     Answers, AnySums, AskPass, Backend, DistancesPass, EmPass, EmSums, Engine, GroupSums, GroupsPass,
-    MomentSums, MomentsPass, ScatterPass, ScatterSums, Task,
+    MomentSums, MomentsPass, Pass, ScatterPass, ScatterSums, Task,
 };
+pub use array::DeviceArray;
 use device::{Device, failed};
 use held::{Held, Which};
 
+/// Samples with fewer elements are summed up by the processor, where they are: it is done before they have been uploaded.
+const FEW: usize = 1 << 22;
+
+/// Bytes of a GPU's memory that may be used, about: what [`Cuda::with_memory_limit`] says, for those who do not call it.
+const MEMORY: &str = "MATMIX_GPU_MEMORY";
+
 /// A GPU, as a [`Backend`].
 ///
-/// EM passes and questions to mixtures are computed on it; what a fit asks for once (moments, the clusters of a start, scatters) is
-/// computed by the processor.
+/// Passes over samples that it holds, or that lie in its memory already ([`DeviceArray`]), are computed on it. What a fit asks for once (moments, groups,
+/// scatters) is computed by the processor where samples are few, or are not held.
 ///
 /// ```
 /// use matmix::cuda::Cuda;
@@ -67,13 +83,40 @@ impl Cuda {
     /// # Errors
     /// What is missing: the driver, a library, or the GPU itself.
     pub fn new(number: usize) -> Result<Self> {
-        Ok(Self { device: Arc::new(Device::open(number)?), cpu: Cpu::best(), memory_limit: usize::MAX })
+        let memory_limit = match std::env::var(MEMORY) {
+            Ok(text) => text.trim().parse().map_err(|_| Error::Option {
+                option: MEMORY,
+                value: text.clone(),
+                expected: "a number of bytes",
+            })?,
+            Err(_) => usize::MAX,
+        };
+        Ok(Self { device: Device::get(number)?, cpu: Cpu::best(), memory_limit })
     }
 
     /// The same GPU with about so many bytes of its memory: for a machine that is shared. What does not fit is uploaded chunk by chunk in every pass.
     pub fn with_memory_limit(mut self, bytes: usize) -> Self {
         self.memory_limit = bytes;
         self
+    }
+
+    /// The same samples in the memory of this GPU, as they are stored: passes on it find them there, and nothing is uploaded again. Selections of them are
+    /// copied back to the host.
+    ///
+    /// # Errors
+    /// No room for them, and whatever reading them can cause.
+    pub fn upload(&self, samples: &Samples<'_>) -> Result<Samples<'static>> {
+        let array = DeviceArray::of(&self.device, samples).map_err(|error| self.named(error))?;
+        let there =
+            Samples::from_source(Arc::new(array))?.scaled(samples.scale())?.with_missing(samples.missing());
+        let there = match samples.classes() {
+            Some(classes) => there.with_classes(classes.to_vec())?,
+            None => there,
+        };
+        match samples.weights() {
+            Some(weights) => there.with_part_weights(weights.to_vec()),
+            None => Ok(there),
+        }
     }
 
     /// The GPUs of this machine.
@@ -97,16 +140,68 @@ impl Cuda {
         *self.device.last_pass.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    fn held<'a>(&self, samples: Cow<'a, Samples<'a>>) -> Result<Held<'a>> {
-        if samples.missing() == Missing::Nan {
-            let problem = "missing cells cannot be worked on by a GPU; the processor can: device cpu".into();
-            return Err(Error::Device { problem });
+    /// Takes so many bytes of its memory, and gives back what passes have kept, until what is returned is dropped. For tests.
+    #[doc(hidden)]
+    pub fn occupy(&self, bytes: usize) -> Result<Box<dyn std::any::Any>> {
+        self.device.give_back();
+        Ok(Box::new(self.device.room::<u8>(bytes)?))
+    }
+
+    /// Makes this GPU one that is lost to this process, by a kernel that goes wrong. For tests.
+    #[doc(hidden)]
+    pub fn lose(&self) -> Result<()> {
+        self.device.lose()
+    }
+
+    /// What is not for a GPU.
+    fn check(samples: &Samples<'_>) -> Result<()> {
+        let problem = if samples.missing() == Missing::Nan {
+            "missing cells cannot be worked on by a GPU; the processor can: device cpu"
+        } else if samples.classes().is_some() {
+            "known labels cannot be kept to by a GPU; the processor can: device cpu"
+        } else {
+            return Ok(());
+        };
+        Err(Error::Device { problem: problem.into() })
+    }
+
+    fn held<'a>(&self, samples: &'a Samples<'a>) -> Result<Held<'a>> {
+        Self::check(samples)?;
+        Held::new(&self.device, Cow::Borrowed(samples), self.memory_limit).map_err(|error| self.named(error))
+    }
+
+    /// An error with the name of the GPU it is about.
+    fn named(&self, error: Error) -> Error {
+        match error {
+            Error::Device { problem } => Error::Device { problem: format!("{}: {problem}", self.name()) },
+            other => other,
         }
-        if samples.classes().is_some() {
-            let problem = "known labels cannot be kept to by a GPU; the processor can: device cpu".into();
-            return Err(Error::Device { problem });
+    }
+
+    /// The sums of a pass over samples that lie in the memory of this GPU, if they do and it can be computed there.
+    fn where_they_lie<S>(
+        &self,
+        samples: &Samples<'_>,
+        pass: impl Fn(&Device, &Held<'_>) -> Result<Option<S>>,
+    ) -> Result<Option<S>> {
+        let here = self.device.context.ordinal();
+        match samples.device_memory().is_some_and(|lent| lent.device == here) {
+            true => self.work(&self.held(samples)?, pass),
+            false => Ok(None),
         }
-        Held::new(&self.device, samples, self.memory_limit)
+    }
+
+    /// Has work done on samples; where there is no room for it, once more with all the room there is.
+    fn work<S>(&self, held: &Held<'_>, pass: impl Fn(&Device, &Held<'_>) -> Result<S>) -> Result<S> {
+        let result = match pass(&self.device, held) {
+            Err(Error::DeviceMemory { .. }) => {
+                self.device.give_back();
+                held.drop_centred();
+                pass(&self.device, held)
+            }
+            other => other,
+        };
+        result.map_err(|error| self.named(error))
     }
 }
 
@@ -116,24 +211,36 @@ impl Backend for Cuda {
         format!("cuda:{} ({name})", self.device.context.ordinal())
     }
 
+    fn for_few(&self) -> Option<&dyn Backend> {
+        Some(&self.cpu)
+    }
+
     fn em(&self, pass: &EmPass, samples: &Samples<'_>) -> Result<EmSums> {
-        em::em(&self.device, pass, &self.held(Cow::Borrowed(samples))?, &Which::All)
+        self.work(&self.held(samples)?, |device, held| em::em(device, pass, held, &Which::All))
     }
 
     fn moments(&self, pass: &MomentsPass, samples: &Samples<'_>, first: usize) -> Result<MomentSums> {
-        self.cpu.moments(pass, samples, first)
+        // A digest is made of bytes, one sample after the other.
+        let found = match pass.digest {
+            true => None,
+            false => self.where_they_lie(samples, |device, held| sums::moments(device, pass, held))?,
+        };
+        found.map_or_else(|| self.cpu.moments(pass, samples, first), Ok)
     }
 
     fn scatter(&self, pass: &ScatterPass, samples: &Samples<'_>) -> Result<ScatterSums> {
-        self.cpu.scatter(pass, samples)
+        let found = self.where_they_lie(samples, |device, held| scatter::scatter(device, pass, held))?;
+        found.map_or_else(|| self.cpu.scatter(pass, samples), Ok)
     }
 
     fn groups(&self, pass: &GroupsPass, samples: &Samples<'_>) -> Result<GroupSums> {
-        self.cpu.groups(pass, samples)
+        let found = self.where_they_lie(samples, |device, held| sums::groups(device, pass, held))?;
+        found.map_or_else(|| self.cpu.groups(pass, samples), Ok)
     }
 
     fn distances(&self, pass: &DistancesPass, samples: &Samples<'_>) -> Result<Answers> {
-        self.cpu.distances(pass, samples)
+        let found = self.where_they_lie(samples, |device, held| sums::distances(device, pass, held))?;
+        found.map_or_else(|| self.cpu.distances(pass, samples), Ok)
     }
 
     fn ask(
@@ -144,24 +251,59 @@ impl Backend for Cuda {
     ) -> Result<()> {
         match &*pass.model {
             Model::Mixture(model) => {
-                ask::ask(&self.device, pass, model, &self.held(Cow::Borrowed(samples))?, each)
+                let held = self.held(samples)?;
+                ask::ask(&self.device, pass, model, &held, each).map_err(|error| self.named(error))
             }
             Model::LowRank(_) => self.cpu.ask(pass, samples, each),
         }
     }
 
     fn over<'a>(&'a self, samples: &'a Samples<'a>) -> Result<Box<dyn Engine + 'a>> {
-        let held = self.held(Cow::Borrowed(samples))?;
-        held.keep_centred(&self.device)?;
-        Ok(Box::new(OnDevice { cuda: self, samples, held }))
+        Self::check(samples)?;
+        let engine = OnDevice { cuda: self, samples, held: Mutex::new(None) };
+        if !engine.are_few() {
+            engine.with(|_, _| Ok(()))?;
+        }
+        Ok(Box::new(engine))
     }
 }
 
-/// Samples that a GPU holds.
+/// Samples that a GPU holds; few ones from the first pass on that it computes.
 struct OnDevice<'a> {
     cuda: &'a Cuda,
     samples: &'a Samples<'a>,
-    held: Held<'a>,
+    held: Mutex<Option<Held<'a>>>,
+}
+
+impl OnDevice<'_> {
+    fn are_few(&self) -> bool {
+        let elements = self.samples.len().saturating_mul(self.samples.sample_len());
+        elements < FEW && self.samples.device_memory().is_none()
+    }
+
+    fn with<S>(&self, pass: impl Fn(&Device, &Held<'_>) -> Result<S>) -> Result<S> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = match &mut *held {
+            Some(held) => held,
+            none => {
+                let new = self.cuda.held(self.samples)?;
+                new.keep_centred(&self.cuda.device).map_err(|error| self.cuda.named(error))?;
+                none.insert(new)
+            }
+        };
+        self.cuda.work(held, pass)
+    }
+
+    /// The sums of a pass, if it is worth the device, and can be computed there.
+    fn worth<S: Into<AnySums>>(
+        &self,
+        pass: impl Fn(&Device, &Held<'_>) -> Result<Option<S>>,
+    ) -> Result<Option<AnySums>> {
+        match self.are_few() {
+            true => Ok(None),
+            false => Ok(self.with(pass)?.map(Into::into)),
+        }
+    }
 }
 
 impl Engine for OnDevice<'_> {
@@ -186,10 +328,10 @@ impl Engine for OnDevice<'_> {
     }
 
     fn run(&self, task: &Task) -> Result<AnySums> {
-        let device = &self.cuda.device;
-        match task {
+        let shape = self.samples.shape();
+        let found = match task {
             Task::Em(pass) => {
-                crate::pass::Pass::check(pass, self.samples.shape())?;
+                pass.check(shape)?;
                 let which = match pass.stage.halvings() {
                     0 => Which::All,
                     _ => Which::Some(pass.stage.places(self.samples, 0)),
@@ -197,9 +339,40 @@ impl Engine for OnDevice<'_> {
                 if which.count(self.len()) == 0 {
                     return Ok(AnySums::Em(EmSums::zero(&pass.model, pass.update)));
                 }
-                em::em(device, pass, &self.held, &which).map(AnySums::Em)
+                return self.with(|device, held| em::em(device, pass, held, &which)).map(AnySums::Em);
             }
-            other => other.run(self.cuda, self.samples, 0),
+            Task::Ask(pass) if !self.are_few() => match &*pass.model {
+                Model::Mixture(model) => {
+                    pass.check(shape)?;
+                    Some(self.with(|device, held| {
+                        let mut all = Answers { width: pass.width(), values: Vec::new() };
+                        ask::ask(device, pass, model, held, &mut |more| all.values.extend(more.values))?;
+                        Ok(AnySums::Answers(all))
+                    })?)
+                }
+                Model::LowRank(_) => None,
+            },
+            Task::Moments(pass) if !pass.digest => {
+                pass.check(shape)?;
+                self.worth(|device, held| sums::moments(device, pass, held))?
+            }
+            Task::Groups(pass) => {
+                pass.check(shape)?;
+                self.worth(|device, held| sums::groups(device, pass, held))?
+            }
+            Task::Distances(pass) => {
+                pass.check(shape)?;
+                self.worth(|device, held| sums::distances(device, pass, held))?
+            }
+            Task::Scatter(pass) => {
+                pass.check(shape)?;
+                self.worth(|device, held| scatter::scatter(device, pass, held))?
+            }
+            _ => None,
+        };
+        match found {
+            Some(sums) => Ok(sums),
+            None => task.run(&self.cuda.cpu, self.samples, 0),
         }
     }
 

@@ -2,7 +2,8 @@
 
 use cudarc::driver::CudaSlice;
 
-use super::device::{Device, Number};
+use super::device::Device;
+use super::kernels::Number;
 use crate::error::Result;
 use crate::linalg::{Matrix, project};
 use crate::model::{Density, Mixture};

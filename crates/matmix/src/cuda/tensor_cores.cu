@@ -97,8 +97,10 @@ extern "C" __global__ void __launch_bounds__(256) contract(const float* __restri
             const float* a = samples + (m * TILE_M + group) * deep_stride + within;
             for (int k = 0; k < deep; k += TILE_K) {
                 unsigned high[4], low[4], b[ABREAST][2];
-                // A sum of its own, added by ordinary additions: those of tensor cores round towards zero, which would add up.
+                // A sum of its own, added by ordinary additions: those of tensor cores round towards zero, which would add up. Of what they cut off
+                // in a step, 4·10⁻⁸ of it on average, a unit in the last place of every fourth makes good: what is left is 5·10⁻⁹.
                 float step[ABREAST][4] = {};
+                float grown = k / TILE_K % 4 == 1 ? 1.00000012f : 1.0f;
                 split(a[k], high[0], low[0]);
                 split(a[k + 8 * deep_stride], high[1], low[1]);
                 split(a[k + 4], high[2], low[2]);
@@ -127,7 +129,7 @@ extern "C" __global__ void __launch_bounds__(256) contract(const float* __restri
 #pragma unroll
                 for (int j = 0; j < ABREAST; ++j)
 #pragma unroll
-                    for (int i = 0; i < 4; ++i) c[j][i] += step[j][i];
+                    for (int i = 0; i < 4; ++i) c[j][i] = fmaf(step[j][i], grown, c[j][i]);
             }
 #pragma unroll
             for (int j = 0; j < ABREAST; ++j) {

@@ -56,7 +56,7 @@ pub(super) struct Workspace<T> {
 /// Samples as they are stored, where they are not held by the device; their numbers; x − reference, its squares, and weights.
 #[derive(Default)]
 pub(super) struct Loading<T> {
-    pub(super) stored: Room<u8>,
+    pub(super) stored: [Room<u8>; 2],
     pub(super) rows: Room<i64>,
     pub(super) x: Room<T>,
     pub(super) norms: Room<f64>,

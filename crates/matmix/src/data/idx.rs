@@ -155,6 +155,7 @@ pub(crate) fn from_gzip(bytes: &[u8]) -> std::result::Result<Samples<'static>, S
 }
 
 /// Decodes a whole IDX file, plain or gzip, from memory; the error says what is wrong with it.
+#[cfg_attr(not(feature = "demo"), allow(dead_code))]
 pub(crate) fn parse(bytes: &[u8]) -> std::result::Result<Array, String> {
     parse_within(bytes, u64::MAX)
 }

@@ -92,6 +92,8 @@ pub use patches::Patches;
 pub(crate) use patches::complete;
 pub use patterns::matching;
 pub use samples::Samples;
+#[doc(hidden)]
+pub use source::DeviceMemory;
 pub use source::{Buffer, Chunk, Element, Residence, Scalar, Source};
 pub use spec::{parse_memory, parse_range, parse_resize, parse_scale, parse_shape};
 pub use tensors::Tensors;

@@ -4,6 +4,7 @@ use std::io::{BufReader, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+#[cfg(feature = "demo")]
 use super::digits::digits;
 use super::labels::Labels;
 use super::limit::Limit;
@@ -205,6 +206,14 @@ fn open_one(spec: &str, options: &OpenOptions) -> Result<DataSet> {
     let mut format = kind.name();
     let budget = options.memory_budget;
     let found = match kind {
+        #[cfg(not(feature = "demo"))]
+        Kind::Demo => {
+            return Err(Error::data(
+                &path,
+                "the embedded digits are left out of this build (feature `demo`)",
+            ));
+        }
+        #[cfg(feature = "demo")]
         Kind::Demo => {
             let digits = digits();
             format = digits.format;

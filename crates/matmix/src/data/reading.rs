@@ -6,13 +6,19 @@ use std::sync::Arc;
 use super::meter::Meter;
 use super::missing::Missing;
 use super::samples::{DEFAULT_BUDGET, Samples};
-use super::source::{Buffer, Chunk, Residence};
+use super::source::{Buffer, Chunk, DeviceMemory, Residence, neighbours};
 use crate::error::{Error, Result};
 
 impl Samples<'_> {
     /// Where the samples are.
     pub fn residence(&self) -> Residence {
         self.source.residence()
+    }
+
+    /// Where in the memory of a GPU these samples lie, one after the other, if they do: a selection does not.
+    #[doc(hidden)]
+    pub fn device_memory(&self) -> Option<DeviceMemory> {
+        self.source.device_memory().filter(|_| self.selection.is_none())
     }
 
     /// Whether what holds the samples is still what it was when it was opened: a file that was written to, cut short or
@@ -84,15 +90,9 @@ impl Samples<'_> {
 
     /// The places of samples `range` in the source, neighbours taken together.
     fn runs(&self, range: Range<usize>) -> Vec<Range<usize>> {
-        let Some(selection) = &self.selection else { return vec![range] };
-        let mut runs: Vec<Range<usize>> = Vec::new();
-        for &place in &selection[range] {
-            match runs.last_mut() {
-                Some(run) if run.end == place => run.end += 1,
-                _ => runs.push(place..place + 1),
-            }
-        }
-        runs
+        self.selection
+            .as_ref()
+            .map_or_else(|| vec![range.clone()], |places| neighbours(&places[range.clone()]))
     }
 
     /// Samples `range` as they are stored, NOT yet multiplied by [`scale`](Self::scale).
@@ -103,12 +103,16 @@ impl Samples<'_> {
             self.load(range, buffer)?;
             return Ok(buffer.chunk(self.element()));
         }
-        let runs = self.runs(range);
+        let runs = self.runs(range.clone());
         if let [run] = runs.as_slice() {
             return self.stored_parts(run.clone(), buffer);
         }
         let mut one = Buffer::new();
         buffer.clear();
+        if let (1, Some(places)) = (self.split, &self.selection) {
+            self.source.pick(&places[range], buffer)?;
+            return Ok(buffer.chunk(self.element()));
+        }
         for run in runs {
             buffer.extend(self.stored_parts(run, &mut one)?);
         }

@@ -255,11 +255,55 @@ pub trait Source: Send + Sync {
         Ok(())
     }
 
+    /// Adds the samples at these places, in this order, to what is in the buffer.
+    fn pick(&self, places: &[usize], buffer: &mut Buffer) -> Result<()> {
+        let mut own = Buffer::new();
+        for run in neighbours(places) {
+            buffer.extend(self.read(run, &mut own)?);
+        }
+        Ok(())
+    }
+
+    /// Where in the memory of a GPU the samples lie, if they do.
+    #[doc(hidden)]
+    fn device_memory(&self) -> Option<DeviceMemory> {
+        None
+    }
+
     /// How many samples each of its parts (files, say) has, in order: a chunk never spans two of them, and their sums
     /// are added along a fixed tree.
     fn parts(&self) -> Vec<usize> {
         vec![self.len()]
     }
+}
+
+/// Samples in the memory of a GPU, one after the other. Made by this crate alone, which sees to it that it is true.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeviceMemory {
+    /// The number of the GPU, from 0.
+    pub(crate) device: usize,
+    /// Where the first of them begins.
+    pub(crate) address: u64,
+}
+
+impl DeviceMemory {
+    /// The number of the GPU, from 0.
+    pub fn device(&self) -> usize {
+        self.device
+    }
+}
+
+/// Places as runs of neighbours.
+pub(super) fn neighbours(places: &[usize]) -> Vec<Range<usize>> {
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for &place in places {
+        match runs.last_mut() {
+            Some(run) if run.end == place => run.end += 1,
+            _ => runs.push(place..place + 1),
+        }
+    }
+    runs
 }
 
 /// Samples in memory, owned or borrowed.

@@ -282,11 +282,18 @@ impl<S: Steps> Running<'_, '_, S> {
                 let (observer, LoopOptions { n_init, max_iter, .. }) = (&mut *self.observer, self.options);
                 let mut watch = |step: &SearchStep| {
                     let progress = Progress::searching(restart, *n_init, *max_iter, step);
-                    interrupted |= observer(&progress).is_break();
+                    let flow = observer(&progress);
+                    interrupted |= flow.is_break();
+                    flow
                 };
                 self.steps.start(restart, &mut self.state.history, &mut watch)?
             }
         };
+        let cut_short = interrupted;
+        if cut_short {
+            // Half a search is no start: resuming searches again.
+            self.keep(None);
+        }
         let mut now;
         if self.state.history.has_begun() {
             // The pass was counted when the model was evaluated for the first time.
@@ -295,6 +302,10 @@ impl<S: Steps> Running<'_, '_, S> {
             now = self.evaluate(&model)?;
             self.note(&now);
             interrupted |= self.observe(&model).is_break();
+            if self.state.history.search.is_some() {
+                // It took as long as many iterations.
+                self.keep(Some(&model));
+            }
         }
         let mut stop = None;
         while stop.is_none() && !interrupted && self.state.history.n_iterations() < self.options.max_iter {
@@ -331,7 +342,7 @@ impl<S: Steps> Running<'_, '_, S> {
             (None, true) => StopReason::Stopped,
             (None, false) => StopReason::MaxIterations,
         };
-        if reason != StopReason::Converged {
+        if reason != StopReason::Converged && !cut_short {
             // The file keeps the restart as one that is still running, so that resuming goes on from here.
             self.keep(Some(&model));
         }

@@ -261,8 +261,6 @@ impl<'a> About<'a> {
             && *max_iter > 0
             // Splits and merges know no classes.
             && !self.is_labelled()
-            // Splits look at whole samples.
-            && self.engine.missing() == Missing::Error
     }
 
     /// What bounds the parameters of an M-step.
@@ -365,6 +363,9 @@ fn joint_pays_off(shape: &[usize], rank: &[usize], components: usize) -> bool {
 const LEAST_STAGE: usize = 1000;
 const LEAST_PER_COMPONENT: usize = 100;
 
+/// The smallest part of a set that was searched has at least so many times as many samples as the search has seen.
+const AFTER_SEARCH: usize = 4;
+
 /// How many samples of equal weight say as much as these (Kish 1965).
 fn worth(samples: &dyn Engine) -> f64 {
     let squares: f64 = match samples.weights() {
@@ -463,8 +464,8 @@ impl Steps for MixtureSteps<'_> {
             return Stage::ALL;
         }
         let least = match self.about.searches() {
-            // The search has seen so many already.
-            true => search::n_samples(self.about.engine, options.components),
+            // What a search has found is close to the end: only parts much larger than what it has seen are worth a stage.
+            true => AFTER_SEARCH * search::n_samples(self.about.engine, options.components),
             false => LEAST_STAGE.max(LEAST_PER_COMPONENT * options.n_components()),
         };
         let mut stage = Stage::of_at_least(least as f64, worth(self.about.engine));

@@ -75,10 +75,10 @@ choices! {
     /// ```
     pub enum Search {
         /// From one component, by splits and merges on the samples they concern: a better optimum for about twice the passes of
-        /// a plain fit on small sets, for next to nothing on large ones. Only instead of the start from k-means.
+        /// a plain fit on small sets, for fewer than those on large ones. Only instead of the start from k-means.
+        #[default]
         Auto = "auto",
         /// The start as it is.
-        #[default]
         None = "none",
     }
 }

@@ -4,24 +4,30 @@
 //! loop ([`iterate`](super::iterate)) does the rest: restarts, stopping, guesses, checkpoints, progress. A worked example is
 //! `tests/suite/add_a_model.rs`.
 
+use std::ops::ControlFlow;
+
 use super::iterate::LoopOptions;
 use crate::data::Tensors;
 use crate::error::Result;
 use crate::model::{Event, History, Mixture, SearchStep};
 use crate::walk::Stage;
 
-/// Hears of every step of a search.
+/// Hears of every step of a search; `ControlFlow::Break(())` makes it the last.
 ///
 /// ```
+/// use std::ops::ControlFlow;
 /// use matmix::SearchStep;
 /// use matmix::fit::Watch;
 ///
 /// let mut told = 0;
-/// let watch: &mut Watch<'_> = &mut |_: &SearchStep| told += 1;
+/// let watch: &mut Watch<'_> = &mut |_: &SearchStep| {
+///     told += 1;
+///     ControlFlow::Continue(())
+/// };
 /// # let _ = watch;
 /// assert_eq!(told, 0);
 /// ```
-pub type Watch<'w> = dyn FnMut(&SearchStep) + 'w;
+pub type Watch<'w> = dyn FnMut(&SearchStep) -> ControlFlow<()> + 'w;
 
 /// The steps of a fit.
 ///
@@ -67,7 +73,7 @@ pub trait Steps {
     type Sums;
 
     /// Where a restart begins, counted from 0; the history takes note of passes that were needed to find out, and `watch` hears of every step
-    /// of a search.
+    /// of a search. If it ends the search, any start will do: the loop ends as well.
     ///
     /// # Errors
     /// Whatever the samples cause.

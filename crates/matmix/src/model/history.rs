@@ -103,7 +103,8 @@ pub enum Event {
 /// let options = FitOptions { components: 2, rank: vec![2, 1], max_iter: 10, tol: 0.0, ..FitOptions::default() };
 /// let history = fit(&samples, &options)?.history;
 /// assert_eq!((history.n_iterations(), history.log_likelihood.len()), (10, 11));
-/// assert!(history.log_likelihood.is_sorted());
+/// // It never falls, but for the last digits.
+/// assert!(history.log_likelihood.windows(2).all(|pair| pair[1] >= pair[0] - 1e-9));
 /// # Ok::<(), matmix::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

@@ -56,6 +56,12 @@ pub trait Backend: std::fmt::Debug + Send + Sync {
         each: &mut (dyn FnMut(Answers) + Send),
     ) -> Result<()>;
 
+    /// What computes in its place where a search asks about a few samples at a time, thousands of times: a device would be waited for. None if
+    /// it does so itself.
+    fn for_few(&self) -> Option<&dyn Backend> {
+        None
+    }
+
     /// An engine over samples of this process whose passes are computed here; a device may take the samples with it.
     fn over<'a>(&'a self, samples: &'a Samples<'a>) -> Result<Box<dyn Engine + 'a>>;
 }

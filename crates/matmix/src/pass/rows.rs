@@ -57,10 +57,11 @@ impl RowsPass {
         let mut indices: Vec<usize> = self.indices.iter().copied().filter(|n| here.contains(n)).collect();
         indices.sort_unstable();
         indices.dedup();
-        let (mut elements, mut one) = (Buffer::new(), Buffer::new());
-        for n in &indices {
-            let at = n - first;
-            elements.extend(samples.stored(at..at + 1, &mut one)?);
+        let (mut elements, mut some) = (Buffer::new(), Buffer::new());
+        if !indices.is_empty() {
+            let places: Vec<usize> = indices.iter().map(|n| n - first).collect();
+            let chosen = samples.clone().select_part(&places)?;
+            elements.extend(chosen.stored(0..places.len(), &mut some)?);
         }
         let (element, shape) = (samples.element(), samples.shape().to_vec());
         Ok(Rows { n_samples: samples.len() as u64, element, shape, indices, elements })

@@ -14,7 +14,7 @@ use super::grid::Cells;
 use crate::cpu::{Cpu, Pooling};
 use crate::data::{Input, ModelFile, Patches, Samples, Windows, complete};
 use crate::error::{Error, Result};
-use crate::fit::{FitOptions, fit};
+use crate::fit::{FitOptions, Search, fit};
 use crate::model::{Mixture, Model};
 
 /// The options of a [`PatchFisher`].
@@ -56,7 +56,8 @@ impl Default for PatchFisherOptions {
             grid: 5,
             max_patches: 20_000,
             // Twenty iterations are enough, converged or not.
-            fit: FitOptions { components: 16, max_iter: 20, ..FitOptions::default() },
+            // Patches are hundreds of thousands, and their likelihood is not what counts: no search.
+            fit: FitOptions { components: 16, max_iter: 20, search: Search::None, ..FitOptions::default() },
         }
     }
 }

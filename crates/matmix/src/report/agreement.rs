@@ -1,7 +1,24 @@
 //! How well components and labels agree.
 
-use super::content::{Agreement, strongest};
+use serde::Serialize;
+
+use super::recognition::{Cell, strongest};
 use crate::data::Labels;
+
+/// Components against labels.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Agreement {
+    /// The labels, one per column. Not trusted.
+    pub labels: Vec<String>,
+    /// How many samples of each component (row) have each label (column).
+    pub counts: Vec<Vec<usize>>,
+    /// The largest counts.
+    pub strongest: Vec<Cell>,
+    /// Adjusted Rand index.
+    pub adjusted_rand_index: f64,
+    /// Normalised mutual information (arithmetic mean).
+    pub normalised_mutual_information: f64,
+}
 
 /// The contingency table of components and labels with its two usual summaries.
 ///

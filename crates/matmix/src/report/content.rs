@@ -10,11 +10,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
-use crate::data::Samples;
+use super::agreement::Agreement;
+use super::held_out::HeldOut;
+use super::recognition::Confusion;
+use super::words::{duration, grouped, short, with_digits};
 use crate::error::{Error, Result, sides};
-use crate::model::Mixture;
-
-use super::survey::{squared_distances, survey};
 
 /// Everything one report shows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -157,64 +157,6 @@ pub struct Summary {
     pub held_out: Option<HeldOut>,
     /// How many cells were missing, in words, where any was.
     pub missing: Option<String>,
-}
-
-/// What a model makes of samples that it was not fitted to.
-///
-/// ```
-/// use matmix::report::{HeldOut, ReportOptions};
-/// use matmix::{FitOptions, Samples, fit};
-///
-/// let values: Vec<f64> = (0..480).map(|i| f64::from(i * 37 % 101)).collect();
-/// let all = Samples::from_vec(&[4, 3], values)?;
-/// let [training, others] = [0..30, 30..40].map(|part| part.collect::<Vec<usize>>());
-/// let options = FitOptions { components: 1, rank: vec![2, 1], ..FitOptions::default() };
-/// let model = fit(&all.clone().select(&training)?, &options)?.model;
-/// let held_out = HeldOut::new(&model, &all.select(&others)?)?;
-/// assert_eq!(held_out.samples, 10);
-/// let options = ReportOptions { held_out: Some(held_out), ..ReportOptions::default() };
-/// # Ok::<(), matmix::Error>(())
-/// ```
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct HeldOut {
-    /// How many there are.
-    pub samples: usize,
-    /// Their mean log-likelihood.
-    pub log_likelihood: f64,
-    /// √(Σ‖X − X̂‖²/N).
-    pub reconstruction_error: f64,
-    /// 1 − Σ‖X − X̂‖²/Σ‖X − M‖², M being their mean.
-    pub explained: f64,
-}
-
-impl HeldOut {
-    /// Asks the model.
-    ///
-    /// # Errors
-    /// Samples of another shape, and whatever reading them can cause.
-    pub fn new(model: &Mixture, samples: &Samples<'_>) -> Result<Self> {
-        let mean = survey(samples)?.mean;
-        let [spread, _] = squared_distances(samples, |_| [&mean, &mean])?;
-        let errors = model.squared_errors(samples)?;
-        let total = |of: &[f64]| -> f64 { of.iter().enumerate().map(|(n, v)| samples.weight(n) * v).sum() };
-        let (error, spread) = (total(&errors), total(&spread));
-        Ok(Self {
-            samples: samples.len(),
-            log_likelihood: model.score(samples)?,
-            reconstruction_error: (error / samples.total_weight()).sqrt(),
-            explained: if spread > 0.0 { 1.0 - error / spread } else { 0.0 },
-        })
-    }
-
-    fn in_words(&self) -> String {
-        format!(
-            "log-likelihood {} per sample, error {} ({} % of the variance explained), {} samples",
-            with_digits(self.log_likelihood),
-            short(self.reconstruction_error),
-            short(100.0 * self.explained),
-            grouped(self.samples)
-        )
-    }
 }
 
 /// One line of the summary table.
@@ -557,116 +499,6 @@ pub struct Map {
     pub explained: [f64; 2],
 }
 
-/// Components against labels.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Agreement {
-    /// The labels, one per column. Not trusted.
-    pub labels: Vec<String>,
-    /// How many samples of each component (row) have each label (column).
-    pub counts: Vec<Vec<usize>>,
-    /// The largest counts.
-    pub strongest: Vec<Cell>,
-    /// Adjusted Rand index.
-    pub adjusted_rand_index: f64,
-    /// Normalised mutual information (arithmetic mean).
-    pub normalised_mutual_information: f64,
-}
-
-/// The confusion of a recognition experiment.
-///
-/// ```
-/// use matmix::report::Confusion;
-///
-/// // One of three on the right was taken for left.
-/// let labels = ["left", "right"].map(String::from).to_vec();
-/// let confusion = Confusion::new("the nearest of two", labels, vec![vec![1, 0], vec![1, 2]], vec![]);
-/// assert_eq!(confusion.accuracy(), 0.75);
-/// ```
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Confusion {
-    /// How the experiment was made, a sentence.
-    pub method: String,
-    /// The labels. Not trusted.
-    pub labels: Vec<String>,
-    /// How often the true label (row) was recognised as another (column).
-    pub counts: Vec<Vec<usize>>,
-    /// The most frequent confusions.
-    pub strongest: Vec<Cell>,
-    /// Who was taken for whom.
-    pub mistakes: Vec<Mistake>,
-}
-
-/// A cell of a table of counts that is worth naming.
-///
-/// ```
-/// use matmix::report::{Cell, Confusion};
-///
-/// let labels = ["cat", "dog"].map(String::from).to_vec();
-/// let found = Confusion::new("by ear", labels, vec![vec![8, 2], vec![0, 9]], vec![]);
-/// assert_eq!(found.strongest, [Cell { row: 0, column: 1, count: 2 }]);
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Cell {
-    /// Its row.
-    pub row: usize,
-    /// Its column.
-    pub column: usize,
-    /// How many samples.
-    pub count: usize,
-}
-
-/// A sample that was recognised wrongly. In a finished page these are positions of stored samples.
-///
-/// ```
-/// use matmix::report::{Confusion, Mistake};
-///
-/// let labels = ["cat", "dog"].map(String::from).to_vec();
-/// let mistakes = vec![Mistake { sample: 7, nearest: 3 }];
-/// let found = Confusion::new("by ear", labels, vec![vec![8, 1], vec![0, 9]], mistakes);
-/// assert_eq!((found.mistakes[0].nearest, found.accuracy()), (3, 17.0 / 18.0));
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Mistake {
-    /// Who was to be recognised.
-    pub sample: usize,
-    /// Whom it was taken for: its nearest neighbour.
-    pub nearest: usize,
-}
-
-impl Confusion {
-    /// The outcome of a recognition with the names of its classes.
-    pub fn new(
-        method: impl Into<String>,
-        labels: Vec<String>,
-        counts: Vec<Vec<usize>>,
-        mistakes: Vec<Mistake>,
-    ) -> Self {
-        let strongest = strongest(&counts, |row, column| row != column);
-        Self { method: method.into(), labels, counts, strongest, mistakes }
-    }
-
-    /// The share on the diagonal.
-    pub fn accuracy(&self) -> f64 {
-        let right: usize = self.counts.iter().enumerate().filter_map(|(i, row)| row.get(i)).sum();
-        let all: usize = self.counts.iter().flatten().sum();
-        right as f64 / all.max(1) as f64
-    }
-}
-
-/// The largest counts of the cells that are asked for, a screenful at most; of equal ones the first.
-pub(crate) fn strongest(counts: &[Vec<usize>], of: impl Fn(usize, usize) -> bool) -> Vec<Cell> {
-    const NAMED: usize = 15;
-    let row_cells = |(row, counts): (usize, &Vec<usize>)| {
-        let cell = |(column, &count): (usize, &usize)| Cell { row, column, count };
-        counts.iter().enumerate().map(cell).collect::<Vec<_>>()
-    };
-    let mut cells: Vec<Cell> = counts.iter().enumerate().flat_map(row_cells).collect();
-    cells.retain(|cell| cell.count > 0 && of(cell.row, cell.column));
-    cells.sort_by_key(|cell| std::cmp::Reverse(cell.count));
-    cells.truncate(NAMED);
-    cells
-}
-
 /// Bytes as base64.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(transparent)]
@@ -692,68 +524,9 @@ impl Floats {
     }
 }
 
-/// `12 345`, with thin spaces.
-fn grouped(number: usize) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push('\u{202f}');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-/// Three significant digits at least, and no exponent where none is needed.
-fn short(number: f64) -> String {
-    if number == 0.0 || !number.is_finite() {
-        return number.to_string();
-    }
-    let magnitude = number.abs().log10().floor() as i32;
-    match magnitude {
-        -4..=2 => format!("{number:.*}", (2 - magnitude) as usize),
-        3..=8 => grouped_float(number, 0),
-        _ => format!("{number:.2e}"),
-    }
-}
-
-/// A log-likelihood: one digit after the point, grouped before it.
-fn with_digits(number: f64) -> String {
-    if number.abs() < 1e9 { grouped_float(number, 1) } else { format!("{number:.4e}") }
-}
-
-fn grouped_float(number: f64, decimals: usize) -> String {
-    let text = format!("{:.*}", decimals, number.abs());
-    let (whole, rest) = text.split_once('.').map_or((text.as_str(), ""), |(w, r)| (w, r));
-    let whole = whole.parse::<usize>().map_or_else(|_| whole.to_owned(), grouped);
-    let sign = if number < 0.0 { "−" } else { "" };
-    if rest.is_empty() { format!("{sign}{whole}") } else { format!("{sign}{whole}.{rest}") }
-}
-
-fn duration(seconds: f64) -> String {
-    if seconds < 1.0 {
-        format!("{:.0} ms", seconds * 1e3)
-    } else if seconds < 120.0 {
-        format!("{seconds:.1} s")
-    } else {
-        format!("{:.0} min {:.0} s", (seconds / 60.0).floor(), seconds % 60.0)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_read_like_numbers() {
-        assert_eq!(grouped(1234567), "1\u{202f}234\u{202f}567");
-        assert_eq!(short(0.012345), "0.0123");
-        assert_eq!(short(49.02), "49.0");
-        assert_eq!(with_digits(-264547.12), "−264\u{202f}547.1");
-        assert_eq!(duration(0.25), "250 ms");
-        assert_eq!(duration(125.0), "2 min 5 s");
-    }
 
     #[test]
     fn floats_keep_their_bits() {

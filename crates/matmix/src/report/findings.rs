@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::content::{Histogram, Mistake};
+use super::content::Histogram;
+use super::recognition::Mistake;
 use super::survey::Survey;
 use crate::data::Samples;
 use crate::error::Result;

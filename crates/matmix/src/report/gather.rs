@@ -3,13 +3,14 @@
 use super::agreement::agreement;
 use super::chosen::chosen;
 use super::content::{
-    Bytes, Component, Confusion, Content, Entry, Floats, Map, MissingCells, Step, StoredSamples, Summary,
+    Bytes, Component, Content, Entry, Floats, Map, MissingCells, Step, StoredSamples, Summary,
 };
 use super::findings::{Cast, Findings, histogram};
 use super::layout::{self, Blocks};
 use super::missing::{self, missing_cells};
 use super::options::ReportOptions;
 use super::plane::leading_plane;
+use super::recognition::Confusion;
 use super::spectra::spectra;
 use super::survey::{Survey, squared_distances, survey};
 use crate::data::{Element, Samples};

@@ -4,7 +4,9 @@
 //! |---|---|
 //! | `content` | the data contract: everything a page shows |
 //! | `gather` | model and samples → content; with `survey`, `findings`, `layout`, `missing`, `plane`, `spectra`, `agreement` and `chosen` |
-//! | `recognition` | the recognition experiment |
+//! | `recognition` | the recognition experiment: confusion, mistakes |
+//! | `held_out` | what a model makes of samples it was not fitted to |
+//! | `words` | numbers as people read them |
 //! | `render` | content → page |
 //! | `template.html.j2`, `report.css`, `pictures.js`, `charts.js`, `report.js` | the page, embedded when built |
 //!
@@ -27,6 +29,7 @@ mod chosen;
 pub mod content;
 mod findings;
 mod gather;
+mod held_out;
 mod layout;
 mod missing;
 mod options;
@@ -35,14 +38,16 @@ mod recognition;
 mod render;
 mod spectra;
 mod survey;
+mod words;
 
 use std::path::Path;
 
-pub use content::{Axis, Cell, Colours, Confusion, HeldOut, Mistake};
+pub use content::{Axis, Colours};
 #[doc(hidden)]
 pub use gather::gather;
+pub use held_out::HeldOut;
 pub use options::ReportOptions;
-pub use recognition::recognise;
+pub use recognition::{Cell, Confusion, Mistake, recognise};
 #[doc(hidden)]
 pub use render::page;
 

@@ -1,6 +1,8 @@
 //! What a user can choose about a report.
 
-use super::content::{Axis, Colours, Confusion, HeldOut};
+use super::content::{Axis, Colours};
+use super::held_out::HeldOut;
+use super::recognition::Confusion;
 use crate::data::{Labels, ModelFile, Samples};
 use crate::error::{Error, Result};
 use crate::model::History;

@@ -1,6 +1,7 @@
 //! A recognition experiment for the report: who was taken for whom.
 
-use super::content::{Confusion, Mistake};
+use serde::Serialize;
+
 use crate::data::{Labels, Samples};
 use crate::error::Result;
 use crate::model::Model;
@@ -59,4 +60,99 @@ pub fn recognise(
         distance.name()
     );
     Ok(Confusion::new(method, labels.names.clone(), counts, mistakes))
+}
+
+/// The confusion of a recognition experiment.
+///
+/// ```
+/// use matmix::report::Confusion;
+///
+/// // One of three on the right was taken for left.
+/// let labels = ["left", "right"].map(String::from).to_vec();
+/// let confusion = Confusion::new("the nearest of two", labels, vec![vec![1, 0], vec![1, 2]], vec![]);
+/// assert_eq!(confusion.accuracy(), 0.75);
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Confusion {
+    /// How the experiment was made, a sentence.
+    pub method: String,
+    /// The labels. Not trusted.
+    pub labels: Vec<String>,
+    /// How often the true label (row) was recognised as another (column).
+    pub counts: Vec<Vec<usize>>,
+    /// The most frequent confusions.
+    pub strongest: Vec<Cell>,
+    /// Who was taken for whom.
+    pub mistakes: Vec<Mistake>,
+}
+
+/// A cell of a table of counts that is worth naming.
+///
+/// ```
+/// use matmix::report::{Cell, Confusion};
+///
+/// let labels = ["cat", "dog"].map(String::from).to_vec();
+/// let found = Confusion::new("by ear", labels, vec![vec![8, 2], vec![0, 9]], vec![]);
+/// assert_eq!(found.strongest, [Cell { row: 0, column: 1, count: 2 }]);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Cell {
+    /// Its row.
+    pub row: usize,
+    /// Its column.
+    pub column: usize,
+    /// How many samples.
+    pub count: usize,
+}
+
+/// A sample that was recognised wrongly. In a finished page these are positions of stored samples.
+///
+/// ```
+/// use matmix::report::{Confusion, Mistake};
+///
+/// let labels = ["cat", "dog"].map(String::from).to_vec();
+/// let mistakes = vec![Mistake { sample: 7, nearest: 3 }];
+/// let found = Confusion::new("by ear", labels, vec![vec![8, 1], vec![0, 9]], mistakes);
+/// assert_eq!((found.mistakes[0].nearest, found.accuracy()), (3, 17.0 / 18.0));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Mistake {
+    /// Who was to be recognised.
+    pub sample: usize,
+    /// Whom it was taken for: its nearest neighbour.
+    pub nearest: usize,
+}
+
+impl Confusion {
+    /// The outcome of a recognition with the names of its classes.
+    pub fn new(
+        method: impl Into<String>,
+        labels: Vec<String>,
+        counts: Vec<Vec<usize>>,
+        mistakes: Vec<Mistake>,
+    ) -> Self {
+        let strongest = strongest(&counts, |row, column| row != column);
+        Self { method: method.into(), labels, counts, strongest, mistakes }
+    }
+
+    /// The share on the diagonal.
+    pub fn accuracy(&self) -> f64 {
+        let right: usize = self.counts.iter().enumerate().filter_map(|(i, row)| row.get(i)).sum();
+        let all: usize = self.counts.iter().flatten().sum();
+        right as f64 / all.max(1) as f64
+    }
+}
+
+/// The largest counts of the cells that are asked for, a screenful at most; of equal ones the first.
+pub(crate) fn strongest(counts: &[Vec<usize>], of: impl Fn(usize, usize) -> bool) -> Vec<Cell> {
+    const NAMED: usize = 15;
+    let row_cells = |(row, counts): (usize, &Vec<usize>)| {
+        let cell = |(column, &count): (usize, &usize)| Cell { row, column, count };
+        counts.iter().enumerate().map(cell).collect::<Vec<_>>()
+    };
+    let mut cells: Vec<Cell> = counts.iter().enumerate().flat_map(row_cells).collect();
+    cells.retain(|cell| cell.count > 0 && of(cell.row, cell.column));
+    cells.sort_by_key(|cell| std::cmp::Reverse(cell.count));
+    cells.truncate(NAMED);
+    cells
 }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use crate::parts::Parts;
 use crate::planted::{Look, drawn, planted_mixture};
 use matmix::fit::accelerate::LATE;
-use matmix::{Checkpoint, Fit, FitOptions, Samples, StopReason, fit_on, fit_with};
+use matmix::{Checkpoint, Fit, FitOptions, Samples, Search, StopReason, fit_on, fit_with};
 
 /// Components that overlap, with cores that are weak beside the noise: plain iterations take long.
 fn slow(seed: u64) -> Samples<'static> {
@@ -14,7 +14,17 @@ fn slow(seed: u64) -> Samples<'static> {
 }
 
 fn options(accelerate: bool, tol: f64) -> FitOptions {
-    FitOptions { components: 3, rank: vec![2, 2], max_iter: 1000, accelerate, tol, ..FitOptions::default() }
+    // A search would leave little to be guessed.
+    let search = Search::None;
+    FitOptions {
+        components: 3,
+        rank: vec![2, 2],
+        search,
+        max_iter: 1000,
+        accelerate,
+        tol,
+        ..FitOptions::default()
+    }
 }
 
 /// The fit, and how many passes of EM it took.

@@ -14,8 +14,8 @@ use matmix::Meter;
 use matmix::data::{Buffer, Chunk, Element, OpenOptions, Residence, Source, npy, open};
 use matmix::pass::EmSums;
 use matmix::{
-    Error, Fit, FitOptions, LowRankOptions, Mixture, Precision, Result, Samples, Start, fit, fit_low_rank,
-    fit_on, fit_with,
+    Error, Fit, FitOptions, LowRankOptions, Mixture, Precision, Result, Samples, Search, Start, fit,
+    fit_low_rank, fit_on, fit_with,
 };
 
 fn bits(fit: &Fit) -> Vec<u64> {
@@ -394,7 +394,7 @@ fn a_meter_counts_the_samples_of_each_pass() {
         let reading = meter.read();
         assert_eq!((reading.passes, reading.done, reading.total), (1, MANY as u64, MANY as u64));
         let most = AtomicUsize::new(0);
-        let options = FitOptions { stages: false, ..options() };
+        let options = FitOptions { stages: false, search: Search::None, ..options() };
         let fitted = fit_with(&metered, &options, &mut |_| {
             most.fetch_max(meter.read().done as usize, Ordering::Relaxed);
             ControlFlow::Continue(())

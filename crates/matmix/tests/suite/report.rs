@@ -2,8 +2,8 @@
 
 use base64::Engine as _;
 use matmix::data::{Labels, digits};
-use matmix::report::content::{Axis, Bytes, Floats, HeldOut};
-use matmix::report::{ReportOptions, gather, page, recognise, write_report};
+use matmix::report::content::{Bytes, Floats};
+use matmix::report::{Axis, HeldOut, ReportOptions, gather, page, recognise, write_report};
 use matmix::{
     Criterion, Distance, Error, Event, Fit, FitOptions, Missing, Noise, Reconstruction, Samples,
     SelectOptions, StopReason, fit, select,

@@ -10,7 +10,7 @@ use matmix::data::npy;
 use matmix::pass::{EmSums, LoadingSums, Sums};
 use matmix::{
     Algorithm, Checkpoint, Fit, FitOptions, LowRankOptions, Matrix, Mixture, Precision, Progress, Samples,
-    Start, StopReason, fit, fit_low_rank, fit_with,
+    Search, Start, StopReason, fit, fit_low_rank, fit_with,
 };
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -135,6 +135,7 @@ fn long_fit(algorithm: Algorithm, checkpoint: Option<Checkpoint>) -> FitOptions 
         rank: vec![2, 2],
         algorithm,
         start: if algorithm == Algorithm::Paper { Start::Random } else { Start::KMeans },
+        search: Search::None,
         n_init: 3,
         max_iter: 7,
         tol: 0.0,
@@ -233,6 +234,54 @@ fn killed_and_resumed_gives_the_same_bits() {
             assert_same(&again, &whole, &format!("{algorithm:?}, copy {n}, resumed twice"));
         }
     }
+}
+
+/// Steps of a search are stopped at, too: at once, with a model, and resuming searches again.
+#[test]
+fn stopped_while_searching_and_resumed_gives_the_same_bits() {
+    let samples = interrupted_samples();
+    let options = |checkpoint| FitOptions { search: Search::Auto, ..long_fit(Algorithm::Exact, checkpoint) };
+    let whole = fit(&samples, &options(None)).unwrap();
+    for (restart, steps) in [(0, 1), (0, 3), (1, 2), (2, 4)] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("fit.checkpoint");
+        let (mut seen, mut after) = (0, 0);
+        let mut stop = |p: &Progress<'_>| {
+            let searching = p.restart == restart && p.search.is_some();
+            seen += usize::from(searching);
+            after += usize::from(searching && seen > steps);
+            if searching && seen >= steps { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let stopped = fit_with(&samples, &options(at(&path, 100)), &mut stop).unwrap();
+        assert_eq!((seen, after), (steps, 0), "restart {restart}: no step after the last one");
+        assert_eq!(stopped.model.n_components(), 3);
+        let resumed = fit(&samples, &options(at(&path, 100))).unwrap();
+        assert_same(&resumed, &whole, &format!("stopped in restart {restart} at step {steps}"));
+    }
+}
+
+/// A kill right after a search does not cost the search.
+#[test]
+fn what_a_search_has_found_is_kept_at_once() {
+    let samples = interrupted_samples();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("fit.checkpoint");
+    let options = |checkpoint| FitOptions { search: Search::Auto, ..long_fit(Algorithm::Exact, checkpoint) };
+    let mut copy = None;
+    let whole = fit_with(&samples, &options(at(&path, 100)), &mut |p| {
+        if (p.restart, p.iteration) == (0, 1) {
+            copy = Some(std::fs::read(&path).unwrap());
+        }
+        ControlFlow::Continue(())
+    });
+    std::fs::write(&path, copy.unwrap()).unwrap();
+    let mut searched = false;
+    let resumed = fit_with(&samples, &options(at(&path, 100)), &mut |p| {
+        searched |= p.restart == 0 && p.search.is_some();
+        ControlFlow::Continue(())
+    });
+    assert!(!searched);
+    assert_same(&resumed.unwrap(), &whole.unwrap(), "killed after the search");
 }
 
 /// The wish to stop is heard in the very iteration that converges, too.

@@ -129,7 +129,7 @@ fn ugly_sets_are_searched_without_failing() {
 #[test]
 fn a_large_set_is_searched_by_some_of_its_samples() {
     let look = Look { spread: 0.6, ..Look::default() };
-    let samples = drawn(&planted_mixture(11, &[4, 3], &[1, 1], 4, look), 20_000, 12);
+    let samples = drawn(&planted_mixture(11, &[4, 3], &[1, 1], 4, look), 70_000, 12);
     let options = FitOptions { max_iter: 20, ..searching(4, 1) };
     let found = fit(&samples, &options).unwrap();
     let searched = found.history.search.as_ref().unwrap();

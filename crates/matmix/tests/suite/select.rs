@@ -49,6 +49,24 @@ fn planted_ranks_are_found() {
 }
 
 #[test]
+fn ranks_go_no_further_than_they_may() {
+    let planted = planted_mixture(31, &[9, 8], &[3, 2], 2, Look { noise: 0.5, ..Look::default() });
+    let samples = drawn(&planted, 500, 3);
+    let options = SelectOptions { choose_rank: true, most_rank: vec![2, 8], folds: 1, ..options(2, &[]) };
+    let chosen = select(&samples, &options).unwrap();
+    assert!(chosen.choice.candidates.iter().all(|c| c.rank[0] <= 2 && c.rank[1] <= 8));
+    assert_eq!(chosen.best().rank[0], 2, "as near to the truth as it may: {:#?}", chosen.choice.candidates);
+    let wrong = |options: SelectOptions| select(&samples, &options).unwrap_err().to_string();
+    let error = wrong(SelectOptions { choose_rank: false, ..options.clone() });
+    assert!(error.contains("most_rank") && error.contains("unless ranks are chosen"), "{error}");
+    let fit = FitOptions { rank: vec![3, 3], ..FitOptions::default() };
+    let error = wrong(SelectOptions { fit, ..options.clone() });
+    assert!(error.contains("most_rank") && error.contains("at least the ranks to begin with"), "{error}");
+    let error = wrong(SelectOptions { most_rank: vec![10], ..options });
+    assert!(error.contains("10") && error.contains("9"), "{error}");
+}
+
+#[test]
 fn criteria_are_those_written_out() {
     let samples = drawn(&planted_mixture(23, &[5, 4], &[2, 1], 2, Look::default()), 200, 3);
     let bic = SelectOptions { criterion: Criterion::Bic, ..options(3, &[2, 1]) };

@@ -43,9 +43,10 @@ pub(in crate::fit) struct Climbed {
 
 impl<'a> Ground<'a> {
     pub(in crate::fit) fn new(about: &'a About<'a>, samples: &'a Samples<'a>) -> Self {
+        let backend = about.engine.backend();
         Self {
             samples,
-            backend: about.engine.backend(),
+            backend: backend.for_few().unwrap_or(backend),
             options: about.options,
             rank: &about.rank,
             constraints: about.constraints(),

@@ -65,7 +65,7 @@ const BREATH: usize = 3;
 const BREATH_PASSES: usize = 2;
 const BREATH_GAIN: f64 = 1e-5;
 
-/// The samples a search runs on, in all and per component, unless the set has fewer than four times as many.
+/// The samples a search runs on, in all and per component, unless the set has fewer than twice as many.
 const SAMPLES: usize = 4096;
 const SAMPLES_PER_COMPONENT: usize = 100;
 
@@ -78,7 +78,8 @@ pub(super) fn n_samples(engine: &dyn Engine, components: usize) -> usize {
     }
 }
 
-/// The model a restart begins with, and what was done to find it. Nothing if the samples do not come apart into so many components.
+/// The model a restart begins with, and what was done to find it. Nothing if the samples do not come apart into so many components, or
+/// whoever watches has ended the search.
 pub(super) fn search(
     about: &About<'_>,
     rng: &mut ChaCha8Rng,
@@ -87,7 +88,7 @@ pub(super) fn search(
     let (engine, wanted) = (about.engine, about.options.components);
     let few = n_samples(engine, wanted);
     // A set that is little larger is not worth leaving samples out.
-    let count = if engine.len() < 4 * few { engine.len() } else { few };
+    let count = if engine.len() < 2 * few { engine.len() } else { few };
     let samples = start::at_hand(engine, count, rng)?;
     let ground = Ground::new(about, &samples);
     let mut searching = Searching::new(&ground, rng, watch);
@@ -99,7 +100,10 @@ pub(super) fn search(
     let now = searching.merge_down(now, wanted)?;
     let now = searching.exchange(now, EXCHANGES)?;
     let now = searching.breathe(now)?;
-    let Searching { steps, .. } = searching;
+    let Searching { steps, stopped, .. } = searching;
+    if stopped {
+        return Ok(None);
+    }
     let passes = ground.passes(wanted, engine.len());
     Ok(Some((now.model, Searched { samples: samples.len(), passes, steps })))
 }
@@ -118,6 +122,8 @@ pub(in crate::fit) struct Searching<'a, 'r, 'w> {
     losses: Losses,
     pub(in crate::fit) steps: Vec<SearchStep>,
     watch: &'r mut Watch<'w>,
+    /// Whether whoever watches has had enough.
+    stopped: bool,
 }
 
 impl<'a, 'r, 'w> Searching<'a, 'r, 'w> {
@@ -126,7 +132,8 @@ impl<'a, 'r, 'w> Searching<'a, 'r, 'w> {
         rng: &'r mut ChaCha8Rng,
         watch: &'r mut Watch<'w>,
     ) -> Self {
-        Self { ground, rng, splits: Splits::default(), losses: Losses::default(), steps: Vec::new(), watch }
+        let (splits, losses, steps) = (Splits::default(), Losses::default(), Vec::new());
+        Self { ground, rng, splits, losses, steps, watch, stopped: false }
     }
 
     /// One component.
@@ -150,7 +157,7 @@ impl<'a, 'r, 'w> Searching<'a, 'r, 'w> {
 
     /// Splits the components that gain most, a share of them at a time, until there are so many or none gains anything.
     pub(in crate::fit) fn grow(&mut self, mut now: Climbed, components: usize) -> Result<Climbed> {
-        while now.model.n_components() < components {
+        while now.model.n_components() < components && !self.stopped {
             let k = now.model.n_components();
             let mut splits = self.splits.all(self.ground, &now, self.rng)?;
             splits.truncate((components - k).min((k / SHARE).max(1)));
@@ -166,7 +173,7 @@ impl<'a, 'r, 'w> Searching<'a, 'r, 'w> {
     /// Merges the pairs that lose least until so many components are left; samples stay where they are meanwhile.
     pub(in crate::fit) fn merge_down(&mut self, mut now: Climbed, components: usize) -> Result<Climbed> {
         let merges = now.model.n_components().saturating_sub(components);
-        if merges > 0 {
+        if merges > 0 && !self.stopped {
             now = self.narrowed(now, components)?;
             self.note(SearchMove::Merge, merges, &now, true);
         }
@@ -190,6 +197,9 @@ impl<'a, 'r, 'w> Searching<'a, 'r, 'w> {
     pub(in crate::fit) fn exchange(&mut self, mut now: Climbed, patience: Patience) -> Result<Climbed> {
         let (mut tried, mut failures): (Vec<(usize, [usize; 2])>, _) = (Vec::new(), 0);
         for _ in 0..patience.exchanges {
+            if self.stopped {
+                break;
+            }
             let splits = self.splits.all(self.ground, &now, self.rng)?;
             let merges = self.merges(&now, MEASURED_FOR_EXCHANGE)?;
             let candidates = merges.iter().flat_map(|merge| splits.iter().map(move |split| (split, merge)));
@@ -222,6 +232,9 @@ impl<'a, 'r, 'w> Searching<'a, 'r, 'w> {
     pub(in crate::fit) fn breathe(&mut self, mut now: Climbed) -> Result<Climbed> {
         let components = now.model.n_components();
         for _ in 0..if components > BREATH { BREATHS } else { 0 } {
+            if self.stopped {
+                break;
+            }
             let mut splits = self.splits.all(self.ground, &now, self.rng)?;
             splits.truncate(components / BREATH);
             if splits.is_empty() {
@@ -243,7 +256,7 @@ impl<'a, 'r, 'w> Searching<'a, 'r, 'w> {
         let log_likelihood = after.log_likelihood / self.ground.samples.total_weight();
         let components = after.model.n_components();
         let step = SearchStep { kind, count, components, log_likelihood, kept };
-        (self.watch)(&step);
+        self.stopped |= (self.watch)(&step).is_break();
         self.steps.push(step);
     }
 }

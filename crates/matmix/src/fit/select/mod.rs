@@ -139,6 +139,7 @@ fn run(
     // A selection is over before long, and has no model that could be kept before.
     let mut watch = |step: &SearchStep| {
         let _ = observer(&Progress::searching(0, 1, max_iter, step));
+        ControlFlow::Continue(())
     };
     let mut selecting = Selecting {
         options,
@@ -182,10 +183,13 @@ impl Selecting<'_, '_> {
             let all = (0..self.samples.len()).filter(|&n| self.samples.weight(n) > 0.0).collect();
             return self.spectrum(&[all])?.smallest(self.samples, share);
         }
-        match self.options.keep {
-            Some(keep) => Ok(equal_ranks(shape, keep)),
-            None => self.options.fit.rank_for(shape),
-        }
+        let most = self.options.most_rank(shape)?;
+        Ok(match self.options.keep {
+            Some(keep) => equal_ranks(&most, keep),
+            None => {
+                self.options.fit.rank_for(shape)?.iter().zip(&most).map(|(&r, &most)| r.min(most)).collect()
+            }
+        })
     }
 
     fn spectrum(&self, groups: &[Vec<usize>]) -> Result<Spectrum> {
@@ -246,12 +250,12 @@ impl Selecting<'_, '_> {
     /// Tries ranks beside those of the chosen candidate, a mode at a time, as long as another one is chosen.
     fn climb_ranks(&mut self) -> Result<()> {
         let keep = self.options.values_kept(self.engine.shape())?;
-        let shape = self.engine.shape().to_vec();
+        let most = self.options.most_rank(self.engine.shape())?;
         let mut far = true;
         loop {
             let at = choose(&self.judged, self.options);
             let Candidate { components, rank, .. } = self.judged[at].candidate.clone();
-            for other in ranks_beside(&rank, &shape, far, keep) {
+            for other in ranks_beside(&rank, &most, far, keep) {
                 let known = |j: &Judged| j.candidate.components == components && j.candidate.rank == other;
                 if !self.judged.iter().any(known) {
                     let judged = self.reranked(at, &other)?;

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::super::options::{Algorithm, Checkpoint, FitOptions, Start};
 use super::scree::LONGEST;
 use crate::data::Missing;
-use crate::error::{Error, Result};
-use crate::model::{Criterion, Purpose};
+use crate::error::{Error, Result, sides};
+use crate::model::{Criterion, Purpose, ranks_for};
 use crate::pass::Engine;
 
 /// The options of a selection. `..SelectOptions::default()` fills in the rest.
@@ -32,6 +32,9 @@ pub struct SelectOptions {
     pub most_components: usize,
     /// Whether ranks are chosen, too: from those of `fit` on, a mode at a time.
     pub choose_rank: bool,
+    /// The largest ranks that are tried where they are chosen: one number for all modes or one per mode. Empty means the sides.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub most_rank: Vec<usize>,
     /// What decides, unless a purpose does.
     pub criterion: Criterion,
     /// What the model is for: the criterion that serves it decides.
@@ -57,6 +60,7 @@ impl Default for SelectOptions {
             least_components: 1,
             most_components: 10,
             choose_rank: false,
+            most_rank: vec![],
             criterion: Criterion::default(),
             purpose: None,
             keep: None,
@@ -82,6 +86,14 @@ impl SelectOptions {
     /// Whether ranks are not those given.
     pub(super) fn chooses_rank(&self) -> bool {
         self.choose_rank || self.explain.is_some()
+    }
+
+    /// The largest rank of every mode.
+    pub(super) fn most_rank(&self, shape: &[usize]) -> Result<Vec<usize>> {
+        if self.most_rank.is_empty() {
+            return Ok(shape.to_vec());
+        }
+        ranks_for(shape, &self.most_rank)
     }
 
     /// The most entries a core may have: more of them always lessen the error.
@@ -132,6 +144,14 @@ impl SelectOptions {
 
     fn validate_ranks(&self, shape: &[usize]) -> Result<()> {
         let wrong = |option, value: String, expected| Err(Error::Option { option, value, expected });
+        if !self.most_rank.is_empty() && !self.choose_rank {
+            return wrong("most_rank", sides(&self.most_rank), "left out unless ranks are chosen");
+        }
+        let most = self.most_rank(shape)?;
+        if !self.fit.rank.is_empty() && self.fit.rank_for(shape)?.iter().zip(&most).any(|(r, most)| r > most)
+        {
+            return wrong("most_rank", sides(&most), "at least the ranks to begin with");
+        }
         if let Some(keep) = self.keep {
             if self.criterion() != Criterion::Error || !self.choose_rank {
                 let expected = "left out unless ranks are chosen for compression, by the error";

@@ -10,15 +10,15 @@ use crate::parallel;
 /// A new column is at least this share of the noise: one of no length would never grow.
 const LEAST_SIGNAL: f64 = 1e-2;
 
-/// Cores of at most so many entries, as nearly equal in all modes as their sides allow.
-pub(super) fn equal_ranks(shape: &[usize], entries: usize) -> Vec<usize> {
-    let mut rank = vec![1; shape.len()];
+/// Cores of at most so many entries, as nearly equal in all modes as the largest ranks allow.
+pub(super) fn equal_ranks(most: &[usize], entries: usize) -> Vec<usize> {
+    let mut rank = vec![1; most.len()];
     let mut grown = true;
     while grown {
         grown = false;
-        for d in 0..shape.len() {
+        for d in 0..most.len() {
             let more = rank.iter().product::<usize>() / rank[d] * (rank[d] + 1);
-            if rank[d] < shape[d] && more <= entries {
+            if rank[d] < most[d] && more <= entries {
                 rank[d] += 1;
                 grown = true;
             }
@@ -27,11 +27,11 @@ pub(super) fn equal_ranks(shape: &[usize], entries: usize) -> Vec<usize> {
     rank
 }
 
-/// Ranks that differ in one mode: by half as much again or by one upwards, by one downwards. Where a core may have so many entries
+/// Ranks that differ in one mode: by half as much again or by one upwards, at most to the largest, by one downwards. Where a core may have so many entries
 /// only, the widest of the other modes make room.
 pub(super) fn ranks_beside(
     rank: &[usize],
-    shape: &[usize],
+    most: &[usize],
     far: bool,
     keep: Option<usize>,
 ) -> Vec<Vec<usize>> {
@@ -40,7 +40,7 @@ pub(super) fn ranks_beside(
         let step = if far { (rank[d] / 2).max(1) } else { 1 };
         for r in [rank[d] + step, rank[d].saturating_sub(1)] {
             let mut other = rank.to_vec();
-            other[d] = r.min(shape[d]);
+            other[d] = r.min(most[d]);
             while keep.is_some_and(|keep| other.iter().product::<usize>() > keep) {
                 let others = (0..rank.len()).filter(|&e| e != d && other[e] > 1);
                 let widest = others.max_by_key(|&e| other[e]).unwrap_or(d);
