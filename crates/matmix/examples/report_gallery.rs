@@ -268,7 +268,7 @@ fn missing(folder: &Path) -> Outcome {
     let samples = Samples::from_vec(&[28, 28], values)?.with_missing(Missing::Nan);
     let names = few.iter().map(|n| format!("digit-{n}.png")).collect();
     let options = ReportOptions { data: "broken".into(), labels, names, ..Default::default() };
-    report(folder, "missing", &samples, 4, &[6, 6], options)
+    report(folder, "missing", &samples, 4, &[5, 5], options)
 }
 
 /// Curves with gaps.

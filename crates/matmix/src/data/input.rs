@@ -133,6 +133,7 @@ impl Input {
     }
 
     /// The samples without the cells that the model never saw, unless they have another size.
+    #[cfg(feature = "formats")]
     fn masked<'a>(&self, samples: Samples<'a>) -> Result<Samples<'a>> {
         if self.mask.is_empty() || self.mask.iter().sum::<usize>() != samples.sample_len() {
             return Ok(samples);
@@ -233,6 +234,7 @@ mod tests {
         assert_eq!(serde_json::from_str::<Input>(&text).unwrap(), input);
     }
 
+    #[cfg(feature = "formats")]
     #[test]
     fn a_mask_is_kept_as_runs_and_hides_the_same_cells() {
         let seen = [false, false, true, false];

@@ -226,10 +226,11 @@ mod tests {
         assert_eq!(findings.log_likelihood[cast.index[cast.outliers[0]]], 0.0);
         let Mistake { sample, nearest } = cast.mistakes[0];
         assert_eq!((cast.index[sample], cast.index[nearest]), (40, 41));
-        let [filled, lacking] = [&cast.filled, &cast.lacking].map(|of| of.iter().map(|&i| cast.index[i]));
-        assert_eq!(lacking.take(2).collect::<Vec<_>>(), [95, 90]);
+        let [filled, lacking] =
+            [&cast.filled, &cast.lacking].map(|of| of.iter().map(|&i| cast.index[i]).collect::<Vec<_>>());
+        assert_eq!(lacking[..2], [95, 90]);
         // Of sample 95 nothing is left.
-        assert_eq!((filled.clone().next(), filled.last()), (Some(5), Some(90)));
+        assert_eq!((filled.first(), filled.last()), (Some(&5), Some(&90)));
         assert_eq!(cast.index[cast.typical[1][0]], 1);
         let worst = cast.index[cast.untypical[1][0]];
         let of_its_own = (0..100).filter(|i| i % 3 == 1 && *i > 16);
