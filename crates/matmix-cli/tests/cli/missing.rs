@@ -9,7 +9,10 @@ fn images(folder: &std::path::Path) {
     std::fs::create_dir(folder.join("images")).unwrap();
     for i in 0..13u32 {
         let pixel = |j: u32| {
-            [((i * i * 31 + j * j * 7) % 251) as u8, if (i + j) % 7 == 0 && i < 12 { 0 } else { 255 }]
+            [
+                ((i * i * 31 + j * j * 7) % 251) as u8,
+                if (i + j).is_multiple_of(7) && i < 12 { 0 } else { 255 },
+            ]
         };
         let pixels: Vec<u8> = (0..24).flat_map(pixel).collect();
         std::fs::write(folder.join(format!("images/{i:02}.png")), pictures::png(6, 4, 4, 8, &[], &pixels))

@@ -10,7 +10,7 @@
 //! | [`kernels`], [`products`] | what runs on it: compiled kernels, matrix products |
 //! | [`held`] | samples on the device |
 //! | [`staging`] | how they get there |
-//! | [`array`] | samples that are there already, in memory of somebody else |
+//! | [`mod@array`] | samples that are there already, in memory of somebody else |
 //! | [`ready`] | a model on the device |
 //! | [`evaluate`] | what the model makes of samples |
 //! | [`em`], [`ask`], [`sums`], [`scatter`] | the passes |

@@ -100,7 +100,7 @@ fn the_gradient_vanishes_where_a_fit_ends() {
             });
             (up - down) / (2.0 * STEP)
         };
-        let changed = |k: usize, change: &dyn Fn(&mut Vec<f64>, &mut Vec<Matrix>, &mut f64)| {
+        let changed = |k: usize, change: &dyn Fn(&mut [f64], &mut [Matrix], &mut f64)| {
             let mut parts = parts.clone();
             let of = &parts[k];
             let (mut mean, mut loadings) = (of.mean().to_vec(), of.loadings().to_vec());
