@@ -75,6 +75,9 @@ fn dense_likelihood(weights: &[f64], components: &[Component], nu: Option<usize>
     x.chunks_exact(size).map(one).sum::<f64>() / (x.len() / size) as f64
 }
 
+/// What is done to a mean, loadings and a noise variance.
+type Change = dyn Fn(&mut [f64], &mut [Matrix], &mut f64);
+
 /// Where a fit ends no parameter can be moved for the better: differences of the dense likelihood of what was observed.
 #[test]
 fn the_gradient_vanishes_where_a_fit_ends() {
@@ -100,7 +103,7 @@ fn the_gradient_vanishes_where_a_fit_ends() {
             });
             (up - down) / (2.0 * STEP)
         };
-        let changed = |k: usize, change: &dyn Fn(&mut [f64], &mut [Matrix], &mut f64)| {
+        let changed = |k: usize, change: &Change| {
             let mut parts = parts.clone();
             let of = &parts[k];
             let (mut mean, mut loadings) = (of.mean().to_vec(), of.loadings().to_vec());
