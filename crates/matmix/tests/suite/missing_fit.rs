@@ -76,7 +76,7 @@ fn dense_likelihood(weights: &[f64], components: &[Component], nu: Option<usize>
 }
 
 /// What is done to a mean, loadings and a noise variance.
-type Change = dyn Fn(&mut [f64], &mut [Matrix], &mut f64);
+type Change<'a> = dyn Fn(&mut [f64], &mut [Matrix], &mut f64) + 'a;
 
 /// Where a fit ends no parameter can be moved for the better: differences of the dense likelihood of what was observed.
 #[test]
@@ -103,7 +103,7 @@ fn the_gradient_vanishes_where_a_fit_ends() {
             });
             (up - down) / (2.0 * STEP)
         };
-        let changed = |k: usize, change: &Change| {
+        let changed = |k: usize, change: &Change<'_>| {
             let mut parts = parts.clone();
             let of = &parts[k];
             let (mut mean, mut loadings) = (of.mean().to_vec(), of.loadings().to_vec());
