@@ -56,8 +56,9 @@ lint: ## formatting and lints, without a single warning; an example on every pub
 dist: ## what a release needs, into dist/: wheel, source package, static program, crates (about 15 minutes)
 	scripts/dist.sh
 
-bench: bench-kernels ## us and the peers: writes docs/benchmarks.md, its numbers and its picture (about 20 minutes)
+bench: bench-kernels ## us and the peers: writes docs/benchmarks.md, its numbers and its picture, and prints passes to a log-likelihood (about 30 minutes)
 	benchmarks/run.sh
+	.venv-bench/bin/python -W ignore -m benchmarks.passes --rows digits rich-10-4 --peer NumPy
 
 bench-quick: ## the same on small sizes, into out/bench-quick, to see that everything runs
 	benchmarks/run.sh --quick
