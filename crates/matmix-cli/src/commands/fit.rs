@@ -299,10 +299,11 @@ impl Fit {
             sides(model.rank()),
         ));
         let how = match (figures.stop, interrupt::by()) {
-            (StopReason::Converged, _) => "converged".into(),
-            (StopReason::Stopped, Some(signal)) => {
-                format!("stopped by {signal}, the best model so far is kept,")
+            (StopReason::Converged, by) if by.is_none() || self.fitting.options().n_init == 1 => {
+                "converged".into()
             }
+            // It may have been in another restart than that of the best model.
+            (_, Some(signal)) => format!("stopped by {signal}, the best model so far is kept,"),
             (StopReason::Stopped, None) => "stopped, the best model so far is kept,".into(),
             _ => String::from("not yet converged"),
         };
