@@ -12,7 +12,7 @@ INTERFACE = "__cuda_array_interface__"
 class OnGpu:
     """An array that offers `__cuda_array_interface__`, with the attributes of an array that a fit looks at.
 
-    It is never copied, neither to the host nor on the GPU; whoever made it is kept for as long as this is.
+    It is used where it is and never brought to the host as a whole; whoever made it is kept for as long as this is.
     """
 
     def __init__(self, owner: Any) -> None:

@@ -8,7 +8,7 @@ use matmix::data::{
     parse_resize, parse_scale, parse_shape,
 };
 use matmix::error::sides;
-use matmix::{Error, Missing, Model, ModelFile, Samples};
+use matmix::{Error, Input, Missing, Model, ModelFile, Samples};
 
 use crate::error::hinted;
 use crate::interrupt;
@@ -273,6 +273,12 @@ impl DataOptions {
 
     pub(crate) fn open(&self, spec: &str) -> anyhow::Result<DataSet> {
         self.reading.open(spec, self.labels.as_deref(), self.take.as_ref())
+    }
+
+    /// What a model of a set that was opened so remembers of its input.
+    pub(crate) fn remembered(&self, data: &DataSet) -> matmix::Result<Input> {
+        let input = Input::of(data.samples.shape(), &data.samples)?;
+        Ok(input.with_images(&self.opened()).with_mask(data.mask.as_deref()))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use matmix::picture::Grid;
-use matmix::{FitOptions, Input, Preset, SelectOptions};
+use matmix::{FitOptions, Preset, SelectOptions};
 use serde_json::{Value, json};
 
 use super::assign;
@@ -160,9 +160,7 @@ impl Cluster {
             fit?
         };
         let described = FitOptions { components: fit.model.n_components(), threads: None, ..options };
-        let input = Input::of(samples.shape(), samples)?
-            .with_images(&self.options.opened())
-            .with_mask(data.mask.as_deref());
+        let input = self.options.remembered(&data)?;
         let file = file_of(&fit, input, serde_json::to_value(described).unwrap_or_default());
         let view = view(&file, Path::new("the model"), &data)?;
         let parts = view.len() / samples.len();

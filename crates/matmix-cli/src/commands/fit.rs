@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use matmix::error::sides;
 use matmix::pass::MissingCells;
 use matmix::{
-    Algorithm, Checkpoint, Device, Event, FitOptions, Input, Model, ModelFile, Noise, Preset, PresetFit,
+    Algorithm, Checkpoint, Device, Event, FitOptions, Model, ModelFile, Noise, Preset, PresetFit,
     SelectOptions, Start, StopReason,
 };
 use serde_json::{Value, json};
@@ -134,10 +134,7 @@ impl Fit {
             preset.fit_by(&*backend, samples, &options, &mut |_| std::ops::ControlFlow::Continue(()))?
         };
         let seconds = fit.history.seconds;
-        // The same fit gives the same file: how long it took does not belong into it.
-        let input = Input::of(images.shape(), images)?
-            .with_images(&self.options.opened())
-            .with_mask(data.mask.as_deref());
+        let input = self.options.remembered(&data)?;
         let input = match &windows {
             Some((_, patches)) => input.with_patches(patches.clone()),
             None => input,

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use matmix::error::sides;
 use matmix::{
-    Choice, Criterion, FitOptions, Input, Model, Preset, PresetFit, Purpose, Samples, SelectOptions,
-    Selection, select_on,
+    Choice, Criterion, FitOptions, Model, Preset, PresetFit, Purpose, Samples, SelectOptions, Selection,
+    select_on,
 };
 use serde_json::json;
 
@@ -119,9 +119,7 @@ impl Select {
                 threads: None,
                 ..options.fit.clone()
             };
-            let input = Input::of(samples.shape(), samples)?
-                .with_images(&self.options.opened())
-                .with_mask(data.mask.as_deref());
+            let input = self.options.remembered(&data)?;
             let file = file_of(&fit, input, serde_json::to_value(described).unwrap_or_default());
             target.write(|out| out.write_all(&file.to_bytes()))?;
             target.say_wrote(quiet, "", "");
