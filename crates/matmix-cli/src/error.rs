@@ -43,8 +43,9 @@ pub(crate) fn report(error: &anyhow::Error, doing: Doing) -> u8 {
     if error.downcast_ref::<std::io::Error>().is_some_and(closed) {
         return 0;
     }
-    if let (Some(Error::Stopped), Some(signal)) = (error.downcast_ref::<Error>(), interrupt::by()) {
-        crate::output::stderr(&interrupt::words(signal));
+    let stopped = interrupt::by().filter(|_| matches!(error.downcast_ref(), Some(Error::Stopped)));
+    if let Some(signal) = stopped.or_else(interrupt::ending) {
+        interrupt::say_stopped(signal);
         return signal.exit_code();
     }
     let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());

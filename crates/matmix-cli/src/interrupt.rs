@@ -7,7 +7,7 @@
 
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Once, PoisonError, Weak};
 use std::time::Duration;
 
 use matmix::Meter;
@@ -21,6 +21,9 @@ static RECEIVED: AtomicI32 = AtomicI32::new(0);
 
 /// Whether there is a model that is not written yet.
 static KEEPING: AtomicBool = AtomicBool::new(false);
+
+/// Whether the program is being ended: its temporary files are gone, or about to be.
+static ENDING: AtomicBool = AtomicBool::new(false);
 
 /// What stops the passes over data.
 static METERS: Mutex<Vec<Weak<Meter>>> = Mutex::new(Vec::new());
@@ -62,6 +65,11 @@ pub(crate) fn meter() -> Arc<Meter> {
     meter
 }
 
+/// The signal that ends the program while it still runs. What fails then (a temporary file that is gone) fails for that.
+pub(crate) fn ending() -> Option<Signal> {
+    by().filter(|_| ENDING.load(Ordering::SeqCst))
+}
+
 /// From now on there is a model: the first signal leaves time to write it.
 pub(crate) fn keep() {
     KEEPING.store(true, Ordering::SeqCst);
@@ -94,16 +102,21 @@ fn receive(number: i32) {
     });
 }
 
-/// The last words of a program that was told to end.
-pub(crate) fn words(signal: Signal) -> String {
-    // A bar may stand on the line.
-    let clear = if std::io::stderr().is_terminal() { "\r\u{1b}[2K" } else { "" };
-    format!("{clear}stopped by {signal}\n")
+/// The last words of a program that was told to end. What stops by itself and a second signal may come to them at the
+/// same time: they are said once, and nobody goes on before they are.
+pub(crate) fn say_stopped(signal: Signal) {
+    static SAID: Once = Once::new();
+    SAID.call_once(|| {
+        // A bar may stand on the line.
+        let clear = if std::io::stderr().is_terminal() { "\r\u{1b}[2K" } else { "" };
+        crate::output::stderr(&format!("{clear}stopped by {signal}\n"));
+    });
 }
 
 fn end(signal: Signal) -> ! {
+    ENDING.store(true, Ordering::SeqCst);
     remove_temporaries();
-    crate::output::stderr(&words(signal));
+    say_stopped(signal);
     std::process::exit(signal.exit_code().into())
 }
 
