@@ -19,7 +19,7 @@ broken = np.where(rng.random(clean.shape) < 0.6, np.nan, clean)
 
 # %%
 # ``missing="nan"`` says that NaN is no mistake.
-model = matmix.Mixture(6, rank=6, missing="nan", tol=1e-3, random_state=0).fit(broken)
+model = matmix.Mixture(4, rank=6, missing="nan", tol=1e-3, random_state=0).fit(broken)
 filled, deviation = model.impute(broken, return_std=True)
 gone = np.isnan(broken)
 
