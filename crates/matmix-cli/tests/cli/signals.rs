@@ -25,6 +25,21 @@ fn send(child: &Child, signal: &str) {
     assert!(sent.success());
 }
 
+/// Waits until the program listens to SIGTERM: before that a signal ends it as it ends any program.
+fn wait_until_it_listens(child: &Child) {
+    let begun = Instant::now();
+    let listens = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"))?;
+        Some(u64::from_str_radix(caught.trim(), 16).ok()? >> (libc::SIGTERM - 1) & 1 == 1)
+    };
+    // Where there is no such file, a moment has to be enough.
+    while !listens().unwrap_or(begun.elapsed() > Duration::from_millis(500)) {
+        assert!(begun.elapsed() < Duration::from_secs(20), "it does not listen");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// The exit code and what was said, of what ends soon.
 fn ended(mut child: Child) -> (i32, String) {
     let begun = Instant::now();
@@ -87,7 +102,8 @@ fn one_signal_is_enough_before_there_is_a_model() {
     let path = folder.path();
     for (signal, code) in [("TERM", 143), ("INT", 130)] {
         let child = begun(path, "", &["fit", "-", "-k", "2", "-o", "m.mm"]);
-        std::thread::sleep(Duration::from_millis(300));
+        wait_until_it_listens(&child);
+        std::thread::sleep(Duration::from_millis(100));
         let sent = Instant::now();
         send(&child, signal);
         let (found, said) = ended(child);
