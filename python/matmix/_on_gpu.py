@@ -6,17 +6,21 @@ from typing import Any
 
 import numpy as np
 
+from . import _dlpack
+
 INTERFACE = "__cuda_array_interface__"
 
 
 class OnGpu:
-    """An array that offers `__cuda_array_interface__`, with the attributes of an array that a fit looks at.
+    """An array that offers `__cuda_array_interface__` or DLPack, with the attributes of an array that a fit looks at.
 
     It is used where it is and never brought to the host as a whole; whoever made it is kept for as long as this is.
     """
 
     def __init__(self, owner: Any) -> None:
-        interface = getattr(owner, INTERFACE)
+        interface = getattr(owner, INTERFACE, None)
+        if interface is None:
+            interface, owner = _dlpack.interface(owner)
         self.owner = owner
         self.__cuda_array_interface__ = interface
         self.shape = tuple(int(side) for side in interface["shape"])
@@ -33,7 +37,7 @@ class OnGpu:
 
 def is_on_gpu(X: Any) -> bool:
     """Whether X is an array in the memory of a GPU."""
-    return hasattr(X, INTERFACE)
+    return hasattr(X, INTERFACE) or _dlpack.is_on_gpu(X)
 
 
 def check_device(estimator: Any, X: Any) -> OnGpu:

@@ -5,14 +5,18 @@ The tests that need a GPU are skipped without one, and fail instead where MATMIX
 """
 
 import ctypes
+import gc
 import importlib.metadata
 import os
 import pathlib
+import sys
 import types
 
 import matmix
 import numpy as np
 import pytest
+from matmix import _dlpack
+from matmix._on_gpu import OnGpu
 
 SOURCES = pathlib.Path(__file__).parents[2] / "crates" / "matmix" / "src" / "cuda"
 
@@ -84,6 +88,19 @@ def not_on_a_gpu(X):
     return types.SimpleNamespace(owner=X, __cuda_array_interface__=interface)
 
 
+class ByDlpack:
+    """An array of the host that offers DLPack alone, and may say that a GPU has it."""
+
+    def __init__(self, X, kind=2):
+        self.X, self.kind = X, kind
+
+    def __dlpack_device__(self):
+        return self.kind, 0
+
+    def __dlpack__(self):
+        return self.X.__dlpack__()
+
+
 QUESTIONS = ["score_samples", "predict_proba", "transform", "reconstruct", "reconstruction_error", "bic"]
 
 
@@ -125,6 +142,42 @@ def test_arrays_of_a_gpu_that_cannot_be_used_say_why(changes, message):
     there.__cuda_array_interface__.update(changes)
     with pytest.raises((TypeError, ValueError), match=message):
         matmix.Mixture(2, rank=1, device="cuda").fit(there)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64, np.float16, np.int32, np.bool_])
+def test_dlpack_tells_what_the_interface_of_cuda_would(dtype):
+    X = np.ones((6, 5, 4), dtype=dtype)
+    for view in [X, X[2:], X[:, ::2], X.swapaxes(1, 2)]:
+        told, owner = _dlpack.interface(ByDlpack(view))
+        expected = view.__array_interface__
+        assert told["data"][0] == expected["data"][0] and told["shape"] == view.shape
+        assert np.dtype(told["typestr"]) == view.dtype
+        assert told["strides"] is None or told["strides"] == view.strides
+        assert "dltensor" in repr(owner), "it is not used up: whoever made it frees it"
+    assert _dlpack.is_on_gpu(ByDlpack(X)) and _dlpack.is_on_gpu(ByDlpack(X, 13))
+    assert not _dlpack.is_on_gpu(ByDlpack(X, 1)) and not _dlpack.is_on_gpu(X) and not _dlpack.is_on_gpu([1.0])
+
+
+def test_the_memory_behind_dlpack_lives_as_long_as_it_is_used():
+    X = np.ones((6, 5, 4))
+    held = sys.getrefcount(X)
+    there = OnGpu(ByDlpack(X))
+    assert sys.getrefcount(X) > held and there.shape == X.shape and there.dtype == X.dtype and len(there) == 6
+    del there
+    gc.collect()
+    assert sys.getrefcount(X) == held
+
+
+def test_arrays_that_offer_dlpack_alone_are_taken_for_what_they_say():
+    X = some_samples(50)
+    with pytest.raises(ValueError, match=r"memory of a GPU: Mixture\(device='cuda'\) works on it there"):
+        matmix.Mixture(2, rank=1).fit(ByDlpack(X))
+    with pytest.raises(RuntimeError, match=NO_GPU + "|cannot be used"):
+        matmix.Mixture(2, rank=1, device="cuda").fit(ByDlpack(X))
+    with pytest.raises(ValueError, match="must be C-contiguous"):
+        matmix.Mixture(2, rank=1, device="cuda").fit(ByDlpack(X.swapaxes(1, 2)))
+    with pytest.raises(TypeError, match="must be of uint8, float32 or float64, and this is of <f2"):
+        matmix.Mixture(2, rank=1, device="cuda").fit(ByDlpack(X.astype(np.float16)))
 
 
 @pytest.mark.parametrize("kind", ["parts", "dask"])
@@ -181,6 +234,7 @@ def test_tensors_of_pytorch_are_used_where_they_are(torch, dtype):
         assert isinstance(b, (np.ndarray, float)), question
         assert np.allclose(a, b, rtol=1e-4, atol=1e-4 * np.abs(a).max()), question
     assert np.array_equal(there.predict(lent(tensor)), here.predict(X))
+    assert np.array_equal(there.predict(ByDlpack(tensor)), here.predict(X))
     assert np.array_equal(there.predict(tensor[100:200]), here.predict(X[100:200]))
     weights = np.linspace(0.1, 2, len(X))
     a, b = (clone.fit(x, sample_weight=weights) for clone, x in ((here, X), (there, tensor)))
