@@ -266,6 +266,53 @@ proptest! {
     }
 }
 
+/// What is said of complete samples has the same bits whether others have holes or not, samples side by side (K = 3) and components (K =
+/// 16), in both precisions; and the sums are those of either kind added up.
+#[test]
+fn complete_samples_keep_their_bits_among_samples_with_holes() {
+    for (k, nu) in [(3, None), (3, Some(5)), (16, None)] {
+        let (shape, rank, n) = ([6, 5], [2, 2], 250);
+        let model = random_mixture(&mut ChaCha8Rng::seed_from_u64(17), &shape, &rank, k, nu);
+        let whole = model.sample(n, 18).samples;
+        let has_holes = |n: usize| n > 40 && n.is_multiple_of(7);
+        let hide = |(i, &x): (usize, &f64)| if has_holes(i / 30) && i % 4 == 1 { f64::NAN } else { x };
+        let broken: Vec<f64> = whole.iter().enumerate().map(hide).collect();
+        let (holes, complete): (Vec<usize>, Vec<usize>) = (0..n).partition(|&n| has_holes(n));
+        let narrow = |x: &[f64]| -> Vec<f32> { x.iter().map(|&x| x as f32).collect() };
+        let (narrow_whole, narrow_broken) = (narrow(&whole), narrow(&broken));
+        let single = |x| Samples::from_slice(&shape, x).unwrap().with_missing(Missing::Nan);
+        let pairs = [
+            (with_holes(&shape, &whole), with_holes(&shape, &broken)),
+            (single(&narrow_whole), single(&narrow_broken)),
+        ];
+        for (precision, (whole, broken)) in [1e-12, 1e-4].into_iter().zip(&pairs) {
+            let (alone, among) = (model.project(whole).unwrap(), model.project(broken).unwrap());
+            for &n in &complete {
+                assert_eq!(alone.log_likelihood[n].to_bits(), among.log_likelihood[n].to_bits());
+                assert_eq!(alone.components[n], among.components[n]);
+                let (gamma, cores) = (n * k..(n + 1) * k, n * k * 4..(n + 1) * k * 4);
+                assert_eq!(alone.responsibilities[gamma.clone()], among.responsibilities[gamma]);
+                assert_eq!(alone.cores[cores.clone()], among.cores[cores]);
+            }
+            for update in [Update::All, Update::Mode(0), Update::Mode(1)] {
+                let [all, a, b] = [&(0..n).collect(), &complete, &holes]
+                    .map(|which: &Vec<usize>| pass(&model, &broken.clone().select(which).unwrap(), update));
+                assert_eq!(all.n_samples, a.n_samples + b.n_samples);
+                let close = |all: f64, a: f64, b: f64| {
+                    assert!((all - a - b).abs() <= precision * all.abs().max(1.0), "{all} {a} {b}");
+                };
+                close(all.log_likelihood, a.log_likelihood, b.log_likelihood);
+                for ((all, a), b) in all.components.iter().zip(&a.components).zip(&b.components) {
+                    close(all.weight, a.weight, b.weight);
+                    close(all.squares, a.squares, b.squares);
+                    (0..30).for_each(|i| close(all.shift[i], a.shift[i], b.shift[i]));
+                    (0..4).for_each(|j| close(all.core[j], a.core[j], b.core[j]));
+                }
+            }
+        }
+    }
+}
+
 /// Twelve digits of a program that shares nothing with this one.
 #[test]
 fn the_sums_of_another_program() {
