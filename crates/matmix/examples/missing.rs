@@ -149,7 +149,8 @@ fn time(whole: &[f32]) -> Outcome {
 
 fn time_all(whole: &[f32], sets: &[(&str, Vec<f32>)], options: &FitOptions) -> Outcome {
     let complete = Samples::from_slice(&[28, 28], whole)?;
-    let quickly = FitOptions { missing: Missing::Error, max_iter: 10, search: Search::None, ..options.clone() };
+    let quickly =
+        FitOptions { missing: Missing::Error, max_iter: 10, search: Search::None, ..options.clone() };
     let model = fit(&complete, &quickly)?.model;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
     let pass = EmPass { model, update: Update::All, precision: Precision::Auto, stage: Stage::ALL };

@@ -133,7 +133,7 @@ impl<'a> Stored<'a> {
     }
 
     /// Some of these, with `values` in the place of NaN.
-    pub(crate) fn filled(&self, which: &[usize], values: &[f64]) -> Filled {
+    pub(crate) fn filled(&self, which: &[usize], values: &[f64]) -> Copied {
         let mut buffer = Buffer::new();
         for &n in which {
             buffer.extend(self.chunk.slice(n * self.sample_len..(n + 1) * self.sample_len));
@@ -141,7 +141,32 @@ impl<'a> Stored<'a> {
         let value = |i: usize| values[i % self.sample_len] / self.scale;
         buffer.f32.iter_mut().enumerate().filter(|(_, x)| x.is_nan()).for_each(|(i, x)| *x = value(i) as f32);
         buffer.f64.iter_mut().enumerate().filter(|(_, x)| x.is_nan()).for_each(|(i, x)| *x = value(i));
-        Filled { buffer, weights: self.weights.map(|w| which.iter().map(|&n| w[n]).collect()) }
+        self.copied(which, buffer, self.sample_len)
+    }
+
+    /// Some cells of some of these: smaller samples.
+    pub(crate) fn cells(&self, which: &[usize], cells: &[usize]) -> Copied {
+        let mut buffer = Buffer::new();
+        macro_rules! gather {
+            ($x:expr, $to:ident) => {
+                for &n in which {
+                    let x = &$x[n * self.sample_len..(n + 1) * self.sample_len];
+                    buffer.$to.extend(cells.iter().map(|&i| x[i]));
+                }
+            };
+        }
+        match self.chunk {
+            Chunk::U8(x) => gather!(x, u8),
+            Chunk::F32(x) => gather!(x, f32),
+            Chunk::F64(x) => gather!(x, f64),
+        }
+        self.copied(which, buffer, cells.len())
+    }
+
+    fn copied(&self, which: &[usize], buffer: Buffer, sample_len: usize) -> Copied {
+        let weights = self.weights.map(|w| which.iter().map(|&n| w[n]).collect());
+        let classes = self.classes.map(|c| which.iter().map(|&n| c[n]).collect());
+        Copied { buffer, sample_len, weights, classes }
     }
 
     /// How many are walked over.
@@ -170,17 +195,20 @@ impl<'a> Stored<'a> {
     }
 }
 
-/// Samples whose missing cells were given values.
-pub(crate) struct Filled {
+/// Samples that were made of others.
+pub(crate) struct Copied {
     buffer: Buffer,
+    sample_len: usize,
     weights: Option<Vec<f64>>,
+    classes: Option<Vec<Option<u32>>>,
 }
 
-impl Filled {
-    /// As samples like those they were taken from.
+impl Copied {
+    /// As samples like those they were made of.
     pub(crate) fn stored<'a>(&'a self, like: Stored<'a>) -> Stored<'a> {
+        let (weights, classes) = (self.weights.as_deref(), self.classes.as_deref());
         let chunk = self.buffer.chunk(like.chunk.element());
-        Stored { chunk, weights: self.weights.as_deref(), classes: None, chosen: None, ..like }
+        Stored { chunk, sample_len: self.sample_len, weights, classes, chosen: None, ..like }
     }
 }
 

@@ -424,3 +424,92 @@ fn broken_digits_score_as_another_program_says() {
         assert!((single - expected).abs() < 1e-3, "{single} instead of {expected}");
     }
 }
+
+/// Many samples of which the same whole fibres are missing, beside complete ones and two with holes of their own.
+#[test]
+fn whole_fibres_of_many_samples_give_the_sums_of_dense_moments() {
+    let cases: [(&[usize], &[usize]); 3] = [(&[40], &[33]), (&[7, 8], &[6, 6]), (&[5, 4, 4], &[4, 3, 3])];
+    for ((shape, rank), nu) in cases.into_iter().flat_map(|case| [None, Some(4)].map(|nu| (case, nu))) {
+        let mut rng = ChaCha8Rng::seed_from_u64(41);
+        let model = random_mixture(&mut rng, shape, rank, 2, nu);
+        let (size, n) = (model.sample_len(), 40);
+        let mut x = model.sample(n, 42).samples;
+        // One index of every mode is missing.
+        let gone: Vec<usize> = shape.iter().map(|&p| rng.random_range(0..p)).collect();
+        for (n, x) in x.chunks_exact_mut(size).enumerate().skip(2) {
+            for (i, x) in x.iter_mut().enumerate() {
+                let of_them = index(i, shape).iter().zip(&gone).any(|(at, gone)| at == gone);
+                if of_them || (n < 4 && rng.random::<f64>() < 0.3) {
+                    *x = f64::NAN;
+                }
+            }
+        }
+        let weights: Vec<f64> = (0..n).map(|_| rng.random_range(0.2..3.0)).collect();
+        let samples = with_holes(shape, &x).with_weights(weights.clone()).unwrap();
+        let (log_likelihood, sums) = expected(&model, nu, &x, &weights);
+        let found = pass(&model, &samples, Update::All);
+        assert_close(&[found.log_likelihood], &[log_likelihood], "ln p");
+        assert_eq!(found.n_samples, n as u64);
+        for (found, expected) in found.components.iter().zip(&sums) {
+            assert_close(&[found.weight, found.scale], &[expected.weight, expected.scale], "N, W");
+            assert_close(&[found.squares], &[expected.squares], "s");
+            assert_close(&found.shift, &expected.shift, "m");
+            assert_close(&found.core, &expected.core, "b");
+            let LoadingSums::All { cross, gram } = &found.loadings else { panic!("of all modes") };
+            assert_close(cross.as_slice(), &expected.cross, "F");
+            assert_close(gram.as_slice(), &expected.gram, "G");
+        }
+    }
+}
+
+/// Many samples with one pattern are evaluated together, a few one by one: the same but for rounding, components side by side or samples, in
+/// both precisions.
+#[test]
+fn many_samples_without_the_same_rows_are_as_few_are() {
+    for (k, nu, precision) in [(2, None, 1e-10), (12, Some(6), 1e-10), (12, None, 3e-4), (1, None, 3e-4)] {
+        let (shape, rank, n) = ([9, 8], [6, 6], 90);
+        let model = random_mixture(&mut ChaCha8Rng::seed_from_u64(31), &shape, &rank, k, nu);
+        let mut x = model.sample(n, 32).samples;
+        let is_missing = |i: usize| [2, 3, 7].contains(&(i / 8 % 9)) || i % 8 == (i / 72) % 2;
+        x.iter_mut().enumerate().for_each(|(i, x)| *x = if is_missing(i) { f64::NAN } else { *x });
+        let single: Vec<f32> = x.iter().map(|&x| x as f32).collect();
+        let samples = match precision > 1e-6 {
+            true => Samples::from_slice(&shape, &single).unwrap().with_missing(Missing::Nan),
+            false => with_holes(&shape, &x),
+        };
+        let part = |range: std::ops::Range<usize>| {
+            pass(&model, &samples.clone().select(&range.collect::<Vec<_>>()).unwrap(), Update::All)
+        };
+        let together = part(0..n);
+        let parts: Vec<EmSums> = (0..n).step_by(30).map(|first| part(first..first + 30)).collect();
+        let compare = |of: &dyn Fn(&EmSums) -> Vec<f64>, what: &str| {
+            let found = of(&together);
+            let mut expected = vec![0.0; found.len()];
+            for part in &parts {
+                expected.iter_mut().zip(of(part)).for_each(|(to, x)| *to += x);
+            }
+            let size = expected.iter().fold(1.0, |a: f64, x| a.max(x.abs()));
+            for (found, expected) in found.iter().zip(&expected) {
+                assert!((found - expected).abs() <= precision * size, "{what}, K = {k}: {found} {expected}");
+            }
+        };
+        compare(&|s| vec![s.n_samples as f64, s.weight, s.entropy, s.squared_error], "numbers");
+        compare(&|s| vec![s.log_likelihood], "ln p");
+        for k in 0..k {
+            let of = |s: &EmSums| s.components[k].clone();
+            compare(&|s| vec![of(s).weight, of(s).scale, of(s).log_scale, of(s).squares], "N, W, s");
+            compare(&|s| vec![of(s).assigned as f64], "assigned");
+            compare(&|s| [of(s).shift, of(s).core].concat(), "m, b");
+            compare(
+                &|s| match of(s).loadings {
+                    LoadingSums::All { cross, gram } => [cross.as_slice(), gram.as_slice()].concat(),
+                    LoadingSums::Mode { .. } => panic!("of all modes"),
+                },
+                "F, G",
+            );
+        }
+        // The least likely are told by their numbers in the set.
+        let worst: Vec<usize> = together.worst.iter().map(|&(_, n)| n).collect();
+        assert!(worst.iter().all(|&n| n < 90) && worst.len() == 32);
+    }
+}
