@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from . import _matmix
 from ._asking import Asked
 from ._blocks import Blocks
-from ._validation import Samples, check_samples
+from ._validation import Samples, check_samples, takes_nan
 
 
 @dataclass
@@ -161,7 +161,7 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
-        tags.input_tags.allow_nan = getattr(self, "missing", "error") == "nan"
+        tags.input_tags.allow_nan = takes_nan(self)
         tags.input_tags.two_d_array = self._takes_vectors or self.sample_shape is not None
         if tags.transformer_tags is not None:
             tags.transformer_tags.preserves_dtype = ["float64", "float32"]

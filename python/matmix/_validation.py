@@ -120,6 +120,11 @@ def _missing_of(estimator: Any) -> str:
     return str(getattr(estimator, "missing", "error"))
 
 
+def takes_nan(estimator: Any) -> bool:
+    """Whether NaN is a missing cell to an estimator, as scikit-learn's tag `allow_nan` says."""
+    return _missing_of(estimator) == "nan"
+
+
 def _shaped(estimator: Any, X: Any, reset: bool, owner: Any, owner_reset: bool | None) -> Samples:
     """Samples of a shape that the estimator takes."""
     owner, owner_reset = (estimator, reset) if owner is None else (owner, owner_reset or reset)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from . import _matmix
 from ._blocks import Blocks, Call, in_memory
 from ._elements import check_array
-from ._validation import Data, Samples, check_integer, check_samples, one_of
+from ._validation import Data, Samples, check_integer, check_samples, one_of, takes_nan
 from .mixture import Mixture
 from .published import MP2DPCA
 
@@ -173,7 +173,7 @@ class NearestCore(ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
-        tags.input_tags.allow_nan = getattr(self.estimator, "missing", "error") == "nan"
+        tags.input_tags.allow_nan = takes_nan(self.estimator)
         return tags
 
     def __getstate__(self) -> dict[str, Any]:

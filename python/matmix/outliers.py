@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 
 from ._blocks import in_memory
-from ._validation import Data, Samples, check_samples, check_weights
+from ._validation import Data, Samples, check_samples, check_weights, takes_nan
 from .mixture import Mixture
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class OutlierDetector(OutlierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = getattr(self.estimator, "missing", "error") == "nan"
+        tags.input_tags.allow_nan = takes_nan(self.estimator)
         return tags
 
 

@@ -646,7 +646,12 @@ pub(crate) fn needs_noise() -> Error {
 
 /// What would make a value right that is not finite.
 fn allowed(value: f64) -> &'static str {
-    if value.is_nan() { ", or `missing` be `nan` for cells that were not observed" } else { "" }
+    match value.is_nan() {
+        true => {
+            ", or `missing` be `nan` for cells that were not observed: a mixture takes them, models without noise do not"
+        }
+        false => "",
+    }
 }
 
 /// `28×28`, the way a shape is written everywhere.

@@ -13,9 +13,6 @@ use std::str::FromStr;
 
 use crate::error::{Error, Result};
 
-/// The τ of samples with a large missing region, unless another is asked for (docs/missing.md has what it does).
-const OF_BLOCKS: f64 = 0.1;
-
 /// The share of the missing cells that have to lie deep inside for a region to be large.
 const DEEP: f64 = 0.1;
 
@@ -35,7 +32,7 @@ const AROUND: usize = 25;
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub enum Temper {
-    /// Fully, but for samples of which a large region is missing: 0.1 there.
+    /// Fully, but for samples of which a large region is missing: [`Temper::OF_BLOCKS`] there.
     #[default]
     Auto,
     /// Fully: the exact posterior.
@@ -45,6 +42,9 @@ pub enum Temper {
 }
 
 impl Temper {
+    /// The τ of samples with a large missing region, unless another is asked for (docs/missing.md has what it does).
+    pub const OF_BLOCKS: f64 = 0.1;
+
     /// Checks that it is a power that tempers.
     pub(crate) fn validate(self) -> Result<Self> {
         match self {
@@ -58,7 +58,7 @@ impl Temper {
         match self {
             Temper::None => 1.0,
             Temper::Fixed(power) => power,
-            Temper::Auto if has_block(shape, missing) => OF_BLOCKS,
+            Temper::Auto if has_block(shape, missing) => Temper::OF_BLOCKS,
             Temper::Auto => 1.0,
         }
     }
@@ -181,7 +181,7 @@ mod tests {
         }
         assert_eq!((of(&[]), of(&block(3..4, 0..28)), of(&block(0..28, 5..7))), (1.0, 1.0, 1.0));
         for block in [block(9..19, 9..19), block(14..28, 0..28), block(0..7, 0..7), block(0..28, 0..28)] {
-            assert_eq!(of(&block), OF_BLOCKS);
+            assert_eq!(of(&block), Temper::OF_BLOCKS);
         }
         // Most of a sample of a few cells is no region.
         assert_eq!(
@@ -189,14 +189,14 @@ mod tests {
             (1.0, 1.0)
         );
         // A gap of a curve, and a box of a volume.
-        assert_eq!(Temper::Auto.of(&[400], &(100..140).collect::<Vec<_>>()), OF_BLOCKS);
+        assert_eq!(Temper::Auto.of(&[400], &(100..140).collect::<Vec<_>>()), Temper::OF_BLOCKS);
         assert_eq!(Temper::Auto.of(&[400], &(100..110).collect::<Vec<_>>()), 1.0);
         let within = |i: usize| {
             (3..8).contains(&(i / 100)) && (3..8).contains(&(i / 10 % 10)) && (3..8).contains(&(i % 10))
         };
         assert_eq!(
             Temper::Auto.of(&[10, 10, 10], &(0..1000).filter(|&i| within(i)).collect::<Vec<_>>()),
-            OF_BLOCKS
+            Temper::OF_BLOCKS
         );
     }
 

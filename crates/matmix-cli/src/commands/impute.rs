@@ -104,8 +104,9 @@ impl Impute {
         if self.temper == Temper::Auto && !filled.tempered.is_empty() {
             let what = plural(filled.tempered.len(), "sample");
             let note = format!(
-                "note: {what} of which a large region is missing: the observed cells were trusted less there, --temper 0.1 (--temper none \
-                 for the exact posterior)"
+                "note: {what} of which a large region is missing: the observed cells were trusted less there, --temper {} (--temper none \
+                 for the exact posterior)",
+                Temper::OF_BLOCKS
             );
             output::say(quiet, &note);
         }

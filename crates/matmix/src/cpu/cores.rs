@@ -219,7 +219,7 @@ impl<T: Real> WithSimd for Contract<'_, T> {
             if !only_cores {
                 block.expand(simd, plan);
             }
-            for (lane, n) in of.samples.clone().enumerate() {
+            for (lane, n) in of.places().enumerate() {
                 if !has_room_for::<T>(block.packed.norms()[lane] / size as f64) {
                     left_out.push(n);
                     continue;

@@ -8,7 +8,7 @@ use super::evaluator::{Consumer, Evaluated, Evaluator, EvaluatorScratch, Found, 
 use super::joint::Joint;
 use super::load::Stored;
 use super::partial::{
-    PartialConsumer, PartialFound, PartialModel, PartialPattern, PartialScratch, PartialSums,
+    PartialConsumer, PartialFound, PartialGroup, PartialModel, PartialPattern, PartialScratch, PartialSums,
 };
 use super::plan::{Plan, cheapest_last};
 use super::redo::{self, Work};
@@ -19,7 +19,7 @@ use crate::error::Result;
 use crate::pass::{EmPass, EmSums, LoadingSums, Update};
 
 /// Responsibilities below this add nothing that double precision could hold.
-const NEGLIGIBLE: f64 = 1e-12;
+pub(super) const NEGLIGIBLE: f64 = 1e-12;
 
 /// One pass over all samples.
 pub(super) fn em(pass: &EmPass, samples: &Samples<'_>, on: Instructions) -> Result<EmSums> {
@@ -318,27 +318,12 @@ impl<T: Real> PartialConsumer<T> for PartialSumming<'_, T> {
     #[inline(always)]
     fn sample<S: Simd>(&mut self, simd: S, found: &PartialFound<'_, T>) {
         let sum = &mut *self.sum;
-        sum.n_samples += 1;
         sum.evaluated += found.gamma().len() as u64;
-        let weight = found.stored.weight(found.n);
-        if weight == 0.0 {
-            return;
-        }
-        let log_likelihood = found.log_likelihood;
-        sum.weight += weight;
-        sum.log_likelihood += weight * log_likelihood;
-        sum.log_likelihood_squares += weight * log_likelihood * log_likelihood;
-        // Densities of few and of many numbers do not compare: how badly a sample fits is counted per number.
-        if found.observed() > 0 {
-            let per_cell = log_likelihood / found.observed() as f64;
-            sum.note_likelihood(per_cell * found.stored.sample_len as f64, found.stored.first + found.n);
-        }
-        sum.squared_error += weight * found.squared_error();
-        sum.components[found.best].assigned += 1;
+        let (sample, likelihood) = ((found.stored, found.n), found.log_likelihood);
+        let noted = note(sum, sample, found.observed(), likelihood, found.best, || found.squared_error());
+        let Some(weight) = noted else { return };
+        add_entropy(sum, weight, found.gamma());
         for (k, &gamma) in found.gamma().iter().enumerate() {
-            if gamma > 0.0 && gamma < 1.0 {
-                sum.entropy -= weight * gamma * gamma.ln();
-            }
             if gamma > NEGLIGIBLE {
                 let joint = self.joint.as_deref_mut();
                 self.sums.add(simd, self.plan, found, (k, gamma * weight), joint, &mut sum.components[k]);
@@ -349,6 +334,50 @@ impl<T: Real> PartialConsumer<T> for PartialSumming<'_, T> {
     #[inline(always)]
     fn pattern<S: Simd>(&mut self, simd: S, found: &PartialPattern<'_, T>) {
         self.sums.close(simd, self.plan, found, self.sum);
+    }
+
+    #[inline(always)]
+    fn group<S: Simd>(&mut self, simd: S, group: &PartialGroup<'_, T>, left_out: &mut Vec<usize>) -> bool {
+        match self.joint.as_deref_mut() {
+            Some(joint) => self.sums.add_group(simd, self.plan, group, joint, self.sum, left_out),
+            None => false,
+        }
+    }
+}
+
+/// Takes note of a sample of which so many cells were observed; its weight, if it has one.
+pub(super) fn note(
+    sum: &mut EmSums,
+    (stored, n): (Stored<'_>, usize),
+    observed: usize,
+    log_likelihood: f64,
+    best: usize,
+    squared_error: impl FnOnce() -> f64,
+) -> Option<f64> {
+    sum.n_samples += 1;
+    let weight = stored.weight(n);
+    if weight == 0.0 {
+        return None;
+    }
+    sum.weight += weight;
+    sum.log_likelihood += weight * log_likelihood;
+    sum.log_likelihood_squares += weight * log_likelihood * log_likelihood;
+    // Densities of few and of many numbers do not compare: how badly a sample fits is counted per number.
+    if observed > 0 {
+        let per_cell = log_likelihood / observed as f64;
+        sum.note_likelihood(per_cell * stored.sample_len as f64, stored.first + n);
+    }
+    sum.squared_error += weight * squared_error();
+    sum.components[best].assigned += 1;
+    Some(weight)
+}
+
+/// −Σ γ ln γ of a sample of this weight.
+pub(super) fn add_entropy(sum: &mut EmSums, weight: f64, gamma: &[f64]) {
+    for &gamma in gamma {
+        if gamma > 0.0 && gamma < 1.0 {
+            sum.entropy -= weight * gamma * gamma.ln();
+        }
     }
 }
 

@@ -270,7 +270,7 @@ impl<T: Real> Evaluator<T> {
                 if found.log_likelihood.is_finite() {
                     consumer.sample(simd, &found);
                 } else {
-                    consumer.leave_out(of.samples.start + sample);
+                    consumer.leave_out(of.place(sample));
                     block.clear(sample);
                 }
             }
@@ -302,7 +302,7 @@ impl<T: Real> Evaluator<T> {
             for sample in 0..of.count() {
                 let components = match &bounds {
                     Some((_, bounds)) => {
-                        let of_class = (sample, of.stored.class(of.samples.start + sample));
+                        let of_class = (sample, of.stored.class(of.place(sample)));
                         stack.evaluate_likely(simd, plan, stacked, of_class, bounds.of(sample), some);
                         &*some
                     }
@@ -314,11 +314,11 @@ impl<T: Real> Evaluator<T> {
                 if found.log_likelihood.is_finite() {
                     consumer.sample(simd, &found);
                 } else {
-                    consumer.leave_out(of.samples.start + sample);
+                    consumer.leave_out(of.place(sample));
                 }
             }
             // The first block tells whether the bounds save anything.
-            if of.samples.start == 0 && !are_useful(evaluated, of.count() * self.all.len()) {
+            if of.is_first() && !are_useful(evaluated, of.count() * self.all.len()) {
                 bounds = None;
             }
         }
@@ -334,7 +334,7 @@ impl<T: Real> Evaluator<T> {
         gamma: &'a mut [f64],
     ) -> Found<'a, T> {
         let densities = evaluated.densities();
-        let class = of.stored.class(of.samples.start + sample);
+        let class = of.stored.class(of.place(sample));
         let (best, log_likelihood) =
             densities.responsibilities(&self.plan, components, (sample, class), self.cutoff, gamma);
         Found {
@@ -342,7 +342,7 @@ impl<T: Real> Evaluator<T> {
             evaluated,
             sample,
             stored: of.stored,
-            n: of.samples.start + sample,
+            n: of.place(sample),
             components,
             gamma: &gamma[..components.len()],
             best,

@@ -17,6 +17,8 @@ pub(crate) struct Stored<'a> {
     pub(crate) first: usize,
     /// Its place in the chunk that these were taken from.
     pub(crate) place: usize,
+    /// Which of them are walked over, ascending; all of them if it is not told.
+    chosen: Option<&'a [usize]>,
 }
 
 impl<'a> Stored<'a> {
@@ -30,12 +32,22 @@ impl<'a> Stored<'a> {
             classes: samples.classes().map(|c| &c[range.clone()]),
             first: range.start,
             place: 0,
+            chosen: None,
         }
     }
 
     /// Samples of this length that belong to no set.
     pub(crate) fn plain(chunk: Chunk<'a>, sample_len: usize) -> Self {
-        Self { chunk, sample_len, scale: 1.0, weights: None, classes: None, first: 0, place: 0 }
+        let (weights, classes) = (None, None);
+        Self { chunk, sample_len, scale: 1.0, weights, classes, first: 0, place: 0, chosen: None }
+    }
+
+    /// The same, of which only some are walked over: they keep their places.
+    pub(crate) fn choosing<'b>(self, chosen: &'b [usize]) -> Stored<'b>
+    where
+        'a: 'b,
+    {
+        Stored { chosen: Some(chosen), ..self }
     }
 
     /// How many there are.
@@ -52,6 +64,7 @@ impl<'a> Stored<'a> {
             classes: self.classes.map(|c| &c[n..n + 1]),
             first: self.first + n,
             place: self.place + n,
+            chosen: None,
             ..*self
         }
     }
@@ -120,7 +133,7 @@ impl<'a> Stored<'a> {
     }
 
     /// Some of these, with `values` in the place of NaN.
-    pub(crate) fn filled(&self, which: &[usize], values: &[f64]) -> Filled {
+    pub(crate) fn filled(&self, which: &[usize], values: &[f64]) -> Copied {
         let mut buffer = Buffer::new();
         for &n in which {
             buffer.extend(self.chunk.slice(n * self.sample_len..(n + 1) * self.sample_len));
@@ -128,30 +141,74 @@ impl<'a> Stored<'a> {
         let value = |i: usize| values[i % self.sample_len] / self.scale;
         buffer.f32.iter_mut().enumerate().filter(|(_, x)| x.is_nan()).for_each(|(i, x)| *x = value(i) as f32);
         buffer.f64.iter_mut().enumerate().filter(|(_, x)| x.is_nan()).for_each(|(i, x)| *x = value(i));
-        Filled { buffer, weights: self.weights.map(|w| which.iter().map(|&n| w[n]).collect()) }
+        self.copied(which, buffer, self.sample_len)
     }
 
-    /// The samples in blocks of at most so many.
+    /// Some cells of some of these: smaller samples.
+    pub(crate) fn cells(&self, which: &[usize], cells: &[usize]) -> Copied {
+        let mut buffer = Buffer::new();
+        macro_rules! gather {
+            ($x:expr, $to:ident) => {
+                for &n in which {
+                    let x = &$x[n * self.sample_len..(n + 1) * self.sample_len];
+                    buffer.$to.extend(cells.iter().map(|&i| x[i]));
+                }
+            };
+        }
+        match self.chunk {
+            Chunk::U8(x) => gather!(x, u8),
+            Chunk::F32(x) => gather!(x, f32),
+            Chunk::F64(x) => gather!(x, f64),
+        }
+        self.copied(which, buffer, cells.len())
+    }
+
+    fn copied(&self, which: &[usize], buffer: Buffer, sample_len: usize) -> Copied {
+        let weights = self.weights.map(|w| which.iter().map(|&n| w[n]).collect());
+        let classes = self.classes.map(|c| which.iter().map(|&n| c[n]).collect());
+        Copied { buffer, sample_len, weights, classes }
+    }
+
+    /// How many are walked over.
+    fn chosen_count(&self) -> usize {
+        self.chosen.map_or(self.count(), <[usize]>::len)
+    }
+
+    /// The place of the one that comes after `at` others.
+    #[inline(always)]
+    fn chosen(&self, at: usize) -> usize {
+        self.chosen.map_or(at, |chosen| chosen[at])
+    }
+
+    /// The places of those that are walked over.
+    pub(crate) fn walk(self) -> impl Iterator<Item = usize> {
+        (0..self.chosen_count()).map(move |at| self.chosen(at))
+    }
+
+    /// Those that are walked over in blocks of at most so many.
     pub(crate) fn blocks(self, length: usize) -> impl Iterator<Item = Block<'a>> {
-        let total = self.count();
+        let total = self.chosen_count();
         (0..total).step_by(length).map(move |first| {
             let end = (first + length).min(total);
-            Block { stored: self, samples: first..end, next: end..(end + length).min(total) }
+            Block { stored: self, of: first..end, next: end..(end + length).min(total) }
         })
     }
 }
 
-/// Samples whose missing cells were given values.
-pub(crate) struct Filled {
+/// Samples that were made of others.
+pub(crate) struct Copied {
     buffer: Buffer,
+    sample_len: usize,
     weights: Option<Vec<f64>>,
+    classes: Option<Vec<Option<u32>>>,
 }
 
-impl Filled {
-    /// As samples like those they were taken from.
+impl Copied {
+    /// As samples like those they were made of.
     pub(crate) fn stored<'a>(&'a self, like: Stored<'a>) -> Stored<'a> {
+        let (weights, classes) = (self.weights.as_deref(), self.classes.as_deref());
         let chunk = self.buffer.chunk(like.chunk.element());
-        Stored { chunk, weights: self.weights.as_deref(), classes: None, ..like }
+        Stored { chunk, sample_len: self.sample_len, weights, classes, chosen: None, ..like }
     }
 }
 
@@ -159,7 +216,8 @@ impl Filled {
 #[derive(Clone)]
 pub(crate) struct Block<'a> {
     pub(crate) stored: Stored<'a>,
-    pub(crate) samples: Range<usize>,
+    /// Counted among those that are walked over.
+    of: Range<usize>,
     next: Range<usize>,
 }
 
@@ -167,12 +225,28 @@ impl<'a> Block<'a> {
     /// How many samples there are.
     #[inline(always)]
     pub(crate) fn count(&self) -> usize {
-        self.samples.len()
+        self.of.len()
+    }
+
+    /// Whether none comes before it.
+    pub(crate) fn is_first(&self) -> bool {
+        self.of.start == 0
+    }
+
+    /// The place of one of its samples among those that are stored.
+    #[inline(always)]
+    pub(crate) fn place(&self, sample: usize) -> usize {
+        self.stored.chosen(self.of.start + sample)
+    }
+
+    /// The places of all its samples.
+    pub(crate) fn places(&self) -> impl Iterator<Item = usize> {
+        (0..self.count()).map(|sample| self.place(sample))
     }
 
     /// Brings these elements of its own samples into cache.
     pub(crate) fn fetch_own(&self, elements: &'a [Range<usize>]) -> Fetch<'a> {
-        Fetch::new(self.stored, elements, self.samples.clone())
+        Fetch::new(self.stored, elements, self.of.clone())
     }
 
     /// Brings these elements of the samples of the next block into cache.
@@ -184,10 +258,12 @@ impl<'a> Block<'a> {
 /// Brings samples that will be needed next into cache, a few lines at a time: while a block is contracted nothing else is
 /// read, and otherwise reading them would have to wait for every line.
 pub(crate) struct Fetch<'a> {
+    stored: Stored<'a>,
     bytes: &'a [u8],
     /// Bytes per element and per sample.
     element: usize,
     sample: usize,
+    /// Counted among the samples that are walked over.
     of: Range<usize>,
     /// Elements that lie next to each other in a sample.
     runs: &'a [Range<usize>],
@@ -202,7 +278,8 @@ impl<'a> Fetch<'a> {
     fn new(stored: Stored<'a>, runs: &'a [Range<usize>], of: Range<usize>) -> Self {
         let element = stored.chunk.element().size();
         let at = (of.start, 0, 0);
-        Self { bytes: stored.chunk.bytes(), element, sample: stored.sample_len * element, of, runs, at }
+        let (bytes, sample) = (stored.chunk.bytes(), stored.sample_len * element);
+        Self { stored, bytes, element, sample, of, runs, at }
     }
 
     /// The number of lines there are.
@@ -218,7 +295,7 @@ impl<'a> Fetch<'a> {
         let mut left = lines;
         while left > 0 && n < self.of.end {
             let (start, length) = (self.runs[run].start * self.element, self.runs[run].len() * self.element);
-            let from = n * self.sample + start + offset;
+            let from = self.stored.chosen(n) * self.sample + start + offset;
             let bytes = &self.bytes[from..from + (length - offset).min(left * LINE)];
             for line in bytes.chunks(LINE) {
                 prefetch(&line[0]);
@@ -274,5 +351,18 @@ mod tests {
                 assert_eq!(out[..], expected);
             }
         }
+    }
+
+    #[test]
+    fn those_that_are_chosen_are_walked_over_and_keep_their_places() {
+        let x: Vec<f32> = (0..20).map(|i| i as f32).collect();
+        let stored = Stored::plain(Chunk::F32(&x), 2);
+        assert_eq!(stored.walk().collect::<Vec<_>>(), (0..10).collect::<Vec<_>>());
+        let some = stored.choosing(&[1, 4, 5, 9]);
+        assert_eq!((some.count(), some.walk().collect::<Vec<_>>()), (10, vec![1, 4, 5, 9]));
+        let blocks: Vec<Vec<usize>> = some.blocks(3).map(|block| block.places().collect()).collect();
+        assert_eq!(blocks, [vec![1, 4, 5], vec![9]]);
+        assert_eq!(some.blocks(3).map(|block| block.is_first()).collect::<Vec<_>>(), [true, false]);
+        assert_eq!((some.only(4).count(), some.only(4).walk().count()), (1, 1));
     }
 }

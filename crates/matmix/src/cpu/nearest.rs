@@ -240,7 +240,7 @@ impl<K: Taking> Work for Near<'_, K> {
         for block in stored.blocks(lanes) {
             let NearScratch { packed, products, distances, room } = scratch;
             on.run::<T, _>(Products { setup, block: &block, packed, products });
-            for (lane, n) in block.samples.clone().enumerate() {
+            for (lane, n) in block.places().enumerate() {
                 for (j, (distance, norm)) in distances.iter_mut().zip(&setup.norms).enumerate() {
                     let inner = products[j * lanes + lane].to_f64();
                     *distance = not_negative(packed.norms()[lane] - 2.0 * inner + norm);

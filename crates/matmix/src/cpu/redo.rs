@@ -31,8 +31,8 @@ pub(super) trait Work: Sync {
 
     fn zero(&self) -> Self::Sum;
 
-    /// Works through samples. Those that cannot be worked on in this precision are left out and pushed to `left_out`, by
-    /// their places among `stored`.
+    /// Works through the samples that `stored` chooses. Those that cannot be worked on in this precision are left out and pushed to
+    /// `left_out`, by their places among all that are stored.
     fn add<T: Real>(
         &self,
         on: Instructions,
@@ -160,14 +160,15 @@ impl<'a, W: Work> Both<'a, W> {
         sum: &mut W::Sum,
         left_out: &mut Vec<usize>,
     ) {
-        if holes.len() < stored.count() {
-            self.work.add(self.on, setup, scratch, stored, sum, left_out);
+        if holes.is_empty() {
+            return self.work.add(self.on, setup, scratch, stored, sum, left_out);
         }
-        if !holes.is_empty() {
-            // NaN is no number in any precision: samples that have one were left out.
-            left_out.retain(|n| holes.binary_search(n).is_err());
-            self.work.add_partial(self.on, setup, scratch, stored, holes, sum, left_out);
+        let is_complete = |n: &usize| holes.binary_search(n).is_err();
+        let complete: Vec<usize> = (0..stored.count()).filter(is_complete).collect();
+        if !complete.is_empty() {
+            self.work.add(self.on, setup, scratch, stored.choosing(&complete), sum, left_out);
         }
+        self.work.add_partial(self.on, setup, scratch, stored, holes, sum, left_out);
     }
 }
 

@@ -263,7 +263,7 @@ impl<T: Real> AddChunk<'_, T> {
         let Self { plan, stored, scratch, sums, left_out, .. } = self;
         let Scratch { targets, row, .. } = &mut **scratch;
         let size = row.len();
-        for n in 0..stored.count() {
+        for n in stored.walk() {
             let weight = stored.weight(n);
             let square = centre(simd, *stored, n, &plan.reference, weight.sqrt(), row);
             if !has_room_for::<T>(square / size as f64) {
@@ -290,7 +290,7 @@ impl<T: Real> AddChunk<'_, T> {
             // What is packed next is read while this block is worked on.
             let mut fetch = packed.fetch(&block);
             fetch.advance(fetch.lines());
-            for (lane, n) in block.samples.clone().enumerate() {
+            for (lane, n) in block.places().enumerate() {
                 let (weight, square) = (stored.weight(n), packed.norms()[lane]);
                 let fine = has_room_for::<T>(square / size as f64);
                 if fine {

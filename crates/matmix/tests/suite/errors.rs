@@ -125,7 +125,7 @@ fn nan_and_infinity_are_named_with_their_place() {
 }
 
 /// What an error about NaN says besides.
-const UNLESS: &str = ", or `missing` be `nan` for cells that were not observed";
+const UNLESS: &str = ", or `missing` be `nan` for cells that were not observed: a mixture takes them, models without noise do not";
 
 #[test]
 fn values_too_large_to_be_squared() {

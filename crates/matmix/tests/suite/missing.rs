@@ -266,6 +266,53 @@ proptest! {
     }
 }
 
+/// What is said of complete samples has the same bits whether others have holes or not, samples side by side (K = 3) and components (K =
+/// 16), in both precisions; and the sums are those of either kind added up.
+#[test]
+fn complete_samples_keep_their_bits_among_samples_with_holes() {
+    for (k, nu) in [(3, None), (3, Some(5)), (16, None)] {
+        let (shape, rank, n) = ([6, 5], [2, 2], 250);
+        let model = random_mixture(&mut ChaCha8Rng::seed_from_u64(17), &shape, &rank, k, nu);
+        let whole = model.sample(n, 18).samples;
+        let has_holes = |n: usize| n > 40 && n.is_multiple_of(7);
+        let hide = |(i, &x): (usize, &f64)| if has_holes(i / 30) && i % 4 == 1 { f64::NAN } else { x };
+        let broken: Vec<f64> = whole.iter().enumerate().map(hide).collect();
+        let (holes, complete): (Vec<usize>, Vec<usize>) = (0..n).partition(|&n| has_holes(n));
+        let narrow = |x: &[f64]| -> Vec<f32> { x.iter().map(|&x| x as f32).collect() };
+        let (narrow_whole, narrow_broken) = (narrow(&whole), narrow(&broken));
+        let single = |x| Samples::from_slice(&shape, x).unwrap().with_missing(Missing::Nan);
+        let pairs = [
+            (with_holes(&shape, &whole), with_holes(&shape, &broken)),
+            (single(&narrow_whole), single(&narrow_broken)),
+        ];
+        for (precision, (whole, broken)) in [1e-12, 1e-4].into_iter().zip(&pairs) {
+            let (alone, among) = (model.project(whole).unwrap(), model.project(broken).unwrap());
+            for &n in &complete {
+                assert_eq!(alone.log_likelihood[n].to_bits(), among.log_likelihood[n].to_bits());
+                assert_eq!(alone.components[n], among.components[n]);
+                let (gamma, cores) = (n * k..(n + 1) * k, n * k * 4..(n + 1) * k * 4);
+                assert_eq!(alone.responsibilities[gamma.clone()], among.responsibilities[gamma]);
+                assert_eq!(alone.cores[cores.clone()], among.cores[cores]);
+            }
+            for update in [Update::All, Update::Mode(0), Update::Mode(1)] {
+                let [all, a, b] = [&(0..n).collect(), &complete, &holes]
+                    .map(|which: &Vec<usize>| pass(&model, &broken.clone().select(which).unwrap(), update));
+                assert_eq!(all.n_samples, a.n_samples + b.n_samples);
+                let close = |all: f64, a: f64, b: f64| {
+                    assert!((all - a - b).abs() <= precision * all.abs().max(1.0), "{all} {a} {b}");
+                };
+                close(all.log_likelihood, a.log_likelihood, b.log_likelihood);
+                for ((all, a), b) in all.components.iter().zip(&a.components).zip(&b.components) {
+                    close(all.weight, a.weight, b.weight);
+                    close(all.squares, a.squares, b.squares);
+                    (0..30).for_each(|i| close(all.shift[i], a.shift[i], b.shift[i]));
+                    (0..4).for_each(|j| close(all.core[j], a.core[j], b.core[j]));
+                }
+            }
+        }
+    }
+}
+
 /// Twelve digits of a program that shares nothing with this one.
 #[test]
 fn the_sums_of_another_program() {
@@ -375,5 +422,94 @@ fn broken_digits_score_as_another_program_says() {
         let samples = Samples::from_slice(&[28, 28], &rounded).unwrap().with_missing(Missing::Nan);
         let single = model.score(&samples).unwrap();
         assert!((single - expected).abs() < 1e-3, "{single} instead of {expected}");
+    }
+}
+
+/// Many samples of which the same whole fibres are missing, beside complete ones and two with holes of their own.
+#[test]
+fn whole_fibres_of_many_samples_give_the_sums_of_dense_moments() {
+    let cases: [(&[usize], &[usize]); 3] = [(&[40], &[33]), (&[7, 8], &[6, 6]), (&[5, 4, 4], &[4, 3, 3])];
+    for ((shape, rank), nu) in cases.into_iter().flat_map(|case| [None, Some(4)].map(|nu| (case, nu))) {
+        let mut rng = ChaCha8Rng::seed_from_u64(41);
+        let model = random_mixture(&mut rng, shape, rank, 2, nu);
+        let (size, n) = (model.sample_len(), 40);
+        let mut x = model.sample(n, 42).samples;
+        // One index of every mode is missing.
+        let gone: Vec<usize> = shape.iter().map(|&p| rng.random_range(0..p)).collect();
+        for (n, x) in x.chunks_exact_mut(size).enumerate().skip(2) {
+            for (i, x) in x.iter_mut().enumerate() {
+                let of_them = index(i, shape).iter().zip(&gone).any(|(at, gone)| at == gone);
+                if of_them || (n < 4 && rng.random::<f64>() < 0.3) {
+                    *x = f64::NAN;
+                }
+            }
+        }
+        let weights: Vec<f64> = (0..n).map(|_| rng.random_range(0.2..3.0)).collect();
+        let samples = with_holes(shape, &x).with_weights(weights.clone()).unwrap();
+        let (log_likelihood, sums) = expected(&model, nu, &x, &weights);
+        let found = pass(&model, &samples, Update::All);
+        assert_close(&[found.log_likelihood], &[log_likelihood], "ln p");
+        assert_eq!(found.n_samples, n as u64);
+        for (found, expected) in found.components.iter().zip(&sums) {
+            assert_close(&[found.weight, found.scale], &[expected.weight, expected.scale], "N, W");
+            assert_close(&[found.squares], &[expected.squares], "s");
+            assert_close(&found.shift, &expected.shift, "m");
+            assert_close(&found.core, &expected.core, "b");
+            let LoadingSums::All { cross, gram } = &found.loadings else { panic!("of all modes") };
+            assert_close(cross.as_slice(), &expected.cross, "F");
+            assert_close(gram.as_slice(), &expected.gram, "G");
+        }
+    }
+}
+
+/// Many samples with one pattern are evaluated together, a few one by one: the same but for rounding, components side by side or samples, in
+/// both precisions.
+#[test]
+fn many_samples_without_the_same_rows_are_as_few_are() {
+    for (k, nu, precision) in [(2, None, 1e-10), (12, Some(6), 1e-10), (12, None, 3e-4), (1, None, 3e-4)] {
+        let (shape, rank, n) = ([9, 8], [6, 6], 90);
+        let model = random_mixture(&mut ChaCha8Rng::seed_from_u64(31), &shape, &rank, k, nu);
+        let mut x = model.sample(n, 32).samples;
+        let is_missing = |i: usize| [2, 3, 7].contains(&(i / 8 % 9)) || i % 8 == (i / 72) % 2;
+        x.iter_mut().enumerate().for_each(|(i, x)| *x = if is_missing(i) { f64::NAN } else { *x });
+        let single: Vec<f32> = x.iter().map(|&x| x as f32).collect();
+        let samples = match precision > 1e-6 {
+            true => Samples::from_slice(&shape, &single).unwrap().with_missing(Missing::Nan),
+            false => with_holes(&shape, &x),
+        };
+        let part = |range: std::ops::Range<usize>| {
+            pass(&model, &samples.clone().select(&range.collect::<Vec<_>>()).unwrap(), Update::All)
+        };
+        let together = part(0..n);
+        let parts: Vec<EmSums> = (0..n).step_by(30).map(|first| part(first..first + 30)).collect();
+        let compare = |of: &dyn Fn(&EmSums) -> Vec<f64>, what: &str| {
+            let found = of(&together);
+            let mut expected = vec![0.0; found.len()];
+            for part in &parts {
+                expected.iter_mut().zip(of(part)).for_each(|(to, x)| *to += x);
+            }
+            let size = expected.iter().fold(1.0, |a: f64, x| a.max(x.abs()));
+            for (found, expected) in found.iter().zip(&expected) {
+                assert!((found - expected).abs() <= precision * size, "{what}, K = {k}: {found} {expected}");
+            }
+        };
+        compare(&|s| vec![s.n_samples as f64, s.weight, s.entropy, s.squared_error], "numbers");
+        compare(&|s| vec![s.log_likelihood], "ln p");
+        for k in 0..k {
+            let of = |s: &EmSums| s.components[k].clone();
+            compare(&|s| vec![of(s).weight, of(s).scale, of(s).log_scale, of(s).squares], "N, W, s");
+            compare(&|s| vec![of(s).assigned as f64], "assigned");
+            compare(&|s| [of(s).shift, of(s).core].concat(), "m, b");
+            compare(
+                &|s| match of(s).loadings {
+                    LoadingSums::All { cross, gram } => [cross.as_slice(), gram.as_slice()].concat(),
+                    LoadingSums::Mode { .. } => panic!("of all modes"),
+                },
+                "F, G",
+            );
+        }
+        // The least likely are told by their numbers in the set.
+        let worst: Vec<usize> = together.worst.iter().map(|&(_, n)| n).collect();
+        assert!(worst.iter().all(|&n| n < 90) && worst.len() == 32);
     }
 }

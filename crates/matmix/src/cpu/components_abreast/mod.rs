@@ -397,7 +397,7 @@ impl<T: Real> WithSimd for Load<'_, T> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { stack, stride, block, reference } = self;
-        for (sample, n) in block.samples.clone().enumerate() {
+        for (sample, n) in block.places().enumerate() {
             let out = &mut stack.x[sample * stride..(sample + 1) * stride];
             block.stored.load(n, 0..reference.len(), reference, out);
             stack.norms[sample] = squared_norm(simd, out);

@@ -7,6 +7,8 @@ use super::super::simd::Real;
 use super::super::tiles::greedily;
 use super::PartialPattern;
 use super::lanes::place;
+use super::modes::kronecker_row;
+use crate::linalg::Matrix;
 
 /// V, in double precision.
 pub(super) struct Covariance {
@@ -24,6 +26,22 @@ impl Covariance {
         let stride = rho.next_multiple_of(f64::LANES);
         let zeros = || Aligned::new(0.0, rho * stride);
         Self { rho, stride, inverse: zeros(), v: zeros() }
+    }
+
+    /// K diag(v) Kᵀ, K the Kronecker product of some rotations.
+    pub(super) fn rotated(rotations: &[Matrix], v: &[f64]) -> Self {
+        let mut to = Self::new(v.len());
+        let rank: Vec<usize> = rotations.iter().map(Matrix::rows).collect();
+        let rows: Vec<Vec<f64>> = (0..v.len()).map(|j| kronecker_row(rotations, &rank, j, None)).collect();
+        for (j, a) in rows.iter().enumerate() {
+            let a: Vec<f64> = a.iter().zip(v).map(|(a, v)| a * v).collect();
+            for (l, b) in rows[..=j].iter().enumerate() {
+                let sum = a.iter().zip(b).map(|(a, b)| a * b).sum();
+                to.v[j * to.stride + l] = sum;
+                to.v[l * to.stride + j] = sum;
+            }
+        }
+        to
     }
 
     /// That of component `k` for a pattern of missing cells.

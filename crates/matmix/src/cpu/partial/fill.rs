@@ -6,7 +6,8 @@ use super::super::aligned::Aligned;
 use super::super::plan::Plan;
 use super::super::simd::Real;
 use super::super::tiles::greedily;
-use super::{PartialFound, PartialModel};
+use super::PartialModel;
+use super::masks::Cells;
 
 /// Room to fill a sample in.
 pub(super) struct FillRoom<T> {
@@ -28,30 +29,41 @@ impl<T: Real> FillRoom<T> {
     }
 }
 
+/// What was observed of a sample.
+#[derive(Clone, Copy)]
+pub(super) struct Observed<'a, T> {
+    pub(super) missing: &'a Cells,
+    /// x − G, whatever it is where it is missing.
+    pub(super) x: &'a [T],
+    /// 0 where it is missing.
+    pub(super) less: &'a [T],
+}
+
 /// x̂ less the rounded M₀: x − M where it was observed, u_iᵀ Q where not; its square.
-pub(super) struct Fill<'a, 'f, T> {
+pub(super) struct Fill<'a, T> {
     pub(super) plan: &'a Plan<T>,
-    pub(super) found: &'a PartialFound<'f, T>,
+    pub(super) of: &'a PartialModel<T>,
+    pub(super) sample: Observed<'a, T>,
     pub(super) k: usize,
     pub(super) core: &'a [T],
     pub(super) room: &'a mut FillRoom<T>,
     pub(super) out: &'a mut [T],
 }
 
-impl<T: Real> WithSimd for Fill<'_, '_, T> {
+impl<T: Real> WithSimd for Fill<'_, T> {
     type Output = f64;
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> f64 {
-        let Self { plan, found, k, core, room: FillRoom { along, line, expected }, out } = self;
-        let (of, (_, side)) = (found.of, found.of.last());
-        for (row, _) in found.pattern.missing.rows() {
+        let Self { plan, of, sample, k, core, room: FillRoom { along, line, expected }, out } = self;
+        let (_, side) = of.last();
+        for (row, _) in sample.missing.rows() {
             contracted(of.prefix(k, row), core, along);
             expand(simd, along, &of.columns[k], line);
             expected[row * side..(row + 1) * side].copy_from_slice(&line[..side]);
         }
         let size = out.len();
-        let (x, less, expected) = (&found.state.x[..size], &found.state.less[..size], &expected[..size]);
+        let (x, less, expected) = (&sample.x[..size], &sample.less[..size], &expected[..size]);
         let component = &plan.components[k];
         let (offset, lacking) = (&component.rounded_offset[..size], &component.lacking[..size]);
         // Plain loops, here and below: an iterator's `for_each` may be compiled apart, without the wide instructions.

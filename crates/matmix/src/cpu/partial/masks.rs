@@ -26,16 +26,12 @@ impl Masks {
         self.order.sort_by(|&a, &b| mask(a).cmp(mask(b)).then(a.cmp(&b)));
     }
 
-    /// The samples in their order, each with whether its mask is that of the one before.
-    pub(super) fn in_order(&self) -> impl Iterator<Item = (usize, bool)> {
-        let before = std::iter::once(None).chain(self.order.iter().map(Some));
-        self.order
-            .iter()
-            .zip(before)
-            .map(|(&at, before)| (at, before.is_some_and(|&before| self.of(before) == self.of(at))))
+    /// Samples with the same mask, by their places among those that were read; ascending.
+    pub(super) fn groups(&self) -> impl Iterator<Item = &[usize]> {
+        self.order.chunk_by(|&a, &b| self.of(a) == self.of(b))
     }
 
-    fn of(&self, at: usize) -> &[u64] {
+    pub(super) fn of(&self, at: usize) -> &[u64] {
         &self.bits[at * self.words..(at + 1) * self.words]
     }
 
@@ -78,6 +74,21 @@ impl Cells {
 
     pub(super) fn places(&self) -> &[usize] {
         &self.places
+    }
+
+    /// The indices in every mode of samples of this shape, if the cells are all combinations of some.
+    pub(super) fn sides(&self, shape: &[usize]) -> Option<Vec<Vec<usize>>> {
+        let mut seen: Vec<Vec<bool>> = shape.iter().map(|&p| vec![false; p]).collect();
+        for &place in &self.places {
+            let mut rest = place;
+            for (seen, p) in seen.iter_mut().zip(shape).rev() {
+                seen[rest % p] = true;
+                rest /= p;
+            }
+        }
+        let indices = |seen: &Vec<bool>| (0..seen.len()).filter(|&i| seen[i]).collect::<Vec<_>>();
+        let sides: Vec<Vec<usize>> = seen.iter().map(indices).collect();
+        (sides.iter().map(Vec::len).product::<usize>() == self.places.len()).then_some(sides)
     }
 
     /// Row by row.
@@ -132,11 +143,10 @@ mod tests {
         let mut masks = Masks::default();
         let which = [0, 2, 3, 4];
         masks.read(Stored::plain(Chunk::F32(&x), size), &which);
-        let found: Vec<(usize, bool)> = masks.in_order().map(|(at, same)| (which[at], same)).collect();
-        assert!(
-            found == [(0, false), (2, true), (4, true), (3, false)]
-                || found == [(3, false), (0, false), (2, true), (4, true)]
-        );
+        let mut found: Vec<Vec<usize>> =
+            masks.groups().map(|group| group.iter().map(|&at| which[at]).collect()).collect();
+        found.sort();
+        assert_eq!(found, [vec![0, 2, 4], vec![3]]);
         let (mut missing, mut observed) = (Cells::default(), Cells::default());
         for at in [0, 2] {
             masks.cells(at, true, (size, 8), &mut missing);
@@ -149,5 +159,16 @@ mod tests {
                 assert_eq!(together, cells.places());
             }
         }
+    }
+
+    #[test]
+    fn whole_fibres_are_told_from_other_cells() {
+        let cells = |places: &[usize]| Cells { places: places.to_vec(), rows: Vec::new() };
+        // Rows 0 and 2, columns 1 and 3 of 3×4.
+        assert_eq!(cells(&[1, 3, 9, 11]).sides(&[3, 4]), Some(vec![vec![0, 2], vec![1, 3]]));
+        assert_eq!(cells(&[1, 3, 9]).sides(&[3, 4]), None);
+        // Any cells of a vector; a volume of one cell.
+        assert_eq!(cells(&[1, 3, 9]).sides(&[12]), Some(vec![vec![1, 3, 9]]));
+        assert_eq!(cells(&[7]).sides(&[2, 3, 2]), Some(vec![vec![1], vec![0], vec![1]]));
     }
 }

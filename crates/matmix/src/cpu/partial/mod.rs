@@ -16,10 +16,12 @@
 //! | [`kernel`] | y and h of a sample |
 //! | [`covariance`] | V = σ² Λ⁻¹ |
 //! | [`fill`] | a sample with its missing cells filled in |
+//! | [`fibres`] | patterns of whole fibres that many samples have: a complete sample of a smaller mixture |
 //! | [`sums`] | the sums of an EM pass: with [`spread`] if it updates every mode, with [`modes`] if one |
 
 mod covariance;
 mod factor;
+mod fibres;
 mod fill;
 mod kernel;
 mod lanes;
@@ -94,6 +96,22 @@ pub(super) trait PartialConsumer<T: Real> {
 
     /// All samples with one pattern of missing cells have been shown.
     fn pattern<S: Simd>(&mut self, _simd: S, _found: &PartialPattern<'_, T>) {}
+
+    /// Samples with one pattern of missing cells, before any of them is evaluated: true if it has done with them.
+    fn group<S: Simd>(&mut self, _simd: S, _group: &PartialGroup<'_, T>, _left_out: &mut Vec<usize>) -> bool {
+        false
+    }
+}
+
+/// Samples with one pattern of missing cells.
+pub(super) struct PartialGroup<'a, T> {
+    of: &'a PartialModel<T>,
+    stored: Stored<'a>,
+    masks: &'a Masks,
+    /// Their places among the samples whose masks were read, and the places of those among all that are stored.
+    members: &'a [usize],
+    holes: &'a [usize],
+    cutoff: f64,
 }
 
 /// One pattern of missing cells.
@@ -163,29 +181,28 @@ impl<T: Real> PartialModel<T> {
     ) {
         let PartialScratch { masks, pattern, sample, rooms } = scratch;
         masks.read(stored, holes);
-        for (place, (at, is_same)) in masks.in_order().enumerate() {
-            let n = holes[at];
-            if !is_same {
-                if place > 0 {
-                    consumer.pattern(simd, &PartialPattern { of: self, state: pattern });
+        for members in masks.groups() {
+            let group = PartialGroup { of: self, stored, masks, members, holes, cutoff };
+            if consumer.group(simd, &group, left_out) {
+                continue;
+            }
+            self.factorise(simd, pattern, rooms, masks, members[0]);
+            for &at in members {
+                let n = holes[at];
+                self.load(sample, stored, n);
+                for unit in 0..self.units {
+                    simd.vectorize(Condition { of: self, unit, pattern, sample, rooms });
                 }
-                self.factorise(simd, pattern, rooms, masks, at);
+                let (best, log_likelihood) = self.responsibilities(pattern, sample, stored.class(n), cutoff);
+                if log_likelihood.is_finite() {
+                    self.find_core(pattern, &sample.h, best, &mut sample.core);
+                    let state = &*sample;
+                    let found = PartialFound { of: self, pattern, state, stored, n, best, log_likelihood };
+                    consumer.sample(simd, &found);
+                } else {
+                    left_out.push(n);
+                }
             }
-            self.load(sample, stored, n);
-            for unit in 0..self.units {
-                simd.vectorize(Condition { of: self, unit, pattern, sample, rooms });
-            }
-            let (best, log_likelihood) = self.responsibilities(pattern, sample, stored.class(n), cutoff);
-            if log_likelihood.is_finite() {
-                self.find_core(pattern, &sample.h, best, &mut sample.core);
-                let state = &*sample;
-                let found = PartialFound { of: self, pattern, state, stored, n, best, log_likelihood };
-                consumer.sample(simd, &found);
-            } else {
-                left_out.push(n);
-            }
-        }
-        if !holes.is_empty() {
             consumer.pattern(simd, &PartialPattern { of: self, state: pattern });
         }
     }

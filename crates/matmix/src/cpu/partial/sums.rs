@@ -16,10 +16,12 @@ use super::super::joint::Joint;
 use super::super::plan::Plan;
 use super::super::simd::Real;
 use super::covariance::Covariance;
-use super::fill::{Fill, FillRoom};
+use super::fibres::Fibres;
+use super::fill::{Fill, FillRoom, Observed};
+use super::masks::Cells;
 use super::modes::Sides;
 use super::spread::{AddRows, Spread};
-use super::{PartialFound, PartialModel, PartialPattern};
+use super::{PartialFound, PartialGroup, PartialModel, PartialPattern};
 use crate::linalg::project;
 use crate::pass::{ComponentSums, EmSums, LoadingSums, Update};
 
@@ -36,6 +38,8 @@ pub(in super::super) struct PartialSums<T> {
     filled: Vec<T>,
     fill: FillRoom<T>,
     covariance: Covariance,
+    /// What is known about patterns of whole fibres.
+    fibres: Fibres<T>,
 }
 
 impl<T: Real> PartialSums<T> {
@@ -50,6 +54,7 @@ impl<T: Real> PartialSums<T> {
             filled: vec![T::from_f64(0.0); size],
             fill: FillRoom::new(of),
             covariance: Covariance::new(rho),
+            fibres: Fibres::default(),
         }
     }
 
@@ -66,31 +71,79 @@ impl<T: Real> PartialSums<T> {
     ) {
         let (exponent, delta) = (&found.pattern.exponents[k], found.state.deltas[k]);
         let a = gamma * exponent.weight(delta);
-        to.weight += gamma;
-        to.scale += a;
         to.log_scale += gamma * exponent.log_weight(delta);
-        self.pending[k] += gamma;
-        found.core(k, &mut self.core);
-        let Self { core, rounded, filled, fill, .. } = self;
+        let (of, state) = (found.of, found.state);
+        let sample = Observed { missing: &found.pattern.missing, x: &state.x, less: &state.less };
         match joint {
             Some(joint) => {
-                if let Some(spread) = &self.spreads[k] {
-                    spread.fetch(&found.pattern.missing);
-                }
-                let (x, q) = joint.next(k);
-                round(core, q);
-                to.squares += a * simd.vectorize(Fill { plan, found, k, core: q, room: fill, out: x });
-                // Its V is added with its pattern.
-                if joint.push(simd, k, (0.0, a)) {
-                    joint.flush(simd, plan, k, to);
-                }
+                let mut core = std::mem::take(&mut self.core);
+                found.core(k, &mut core);
+                self.gather(simd, plan, of, sample, &core, (k, gamma, a), joint, to);
+                self.core = core;
             }
             None => {
+                self.count((k, gamma, a), to);
+                found.core(k, &mut self.core);
+                let Self { core, rounded, filled, fill: room, .. } = self;
                 round(core, rounded);
-                simd.vectorize(Fill { plan, found, k, core: rounded, room: fill, out: filled });
+                simd.vectorize(Fill { plan, of, sample, k, core: rounded, room, out: filled });
                 self.add_mode(plan, found, k, a, to);
             }
         }
+    }
+
+    /// γ and a of a sample; its V is added with its pattern.
+    fn count(&mut self, (k, gamma, a): (usize, f64, f64), to: &mut ComponentSums) {
+        to.weight += gamma;
+        to.scale += a;
+        self.pending[k] += gamma;
+    }
+
+    /// A sample with its missing cells filled in, and its core, beside the complete ones.
+    #[inline(always)]
+    pub(super) fn gather<S: Simd>(
+        &mut self,
+        simd: S,
+        plan: &Plan<T>,
+        of: &PartialModel<T>,
+        sample: Observed<'_, T>,
+        core: &[f64],
+        (k, gamma, a): (usize, f64, f64),
+        joint: &mut Joint<T>,
+        to: &mut ComponentSums,
+    ) {
+        self.count((k, gamma, a), to);
+        if let Some(spread) = &self.spreads[k] {
+            spread.fetch(sample.missing);
+        }
+        let (x, q) = joint.next(k);
+        round(core, q);
+        let room = &mut self.fill;
+        to.squares += a * simd.vectorize(Fill { plan, of, sample, k, core: q, room, out: x });
+        if joint.push(simd, k, (0.0, a)) {
+            joint.flush(simd, plan, k, to);
+        }
+    }
+
+    /// Many samples of which the same whole fibres are missing; false if they are none.
+    #[inline(always)]
+    pub(in super::super) fn add_group<S: Simd>(
+        &mut self,
+        simd: S,
+        plan: &Plan<T>,
+        group: &PartialGroup<'_, T>,
+        joint: &mut Joint<T>,
+        sum: &mut EmSums,
+        left_out: &mut Vec<usize>,
+    ) -> bool {
+        let mut fibres = std::mem::take(&mut self.fibres);
+        let smaller = fibres.of(group);
+        let is_one = smaller.is_some();
+        if let Some(smaller) = smaller {
+            smaller.add(simd, plan, group, self, joint, sum, left_out);
+        }
+        self.fibres = fibres;
+        is_one
     }
 
     /// The same where one mode is updated.
@@ -134,52 +187,29 @@ impl<T: Real> PartialSums<T> {
             let gamma = std::mem::take(&mut self.pending[k]);
             if gamma > 0.0 {
                 self.covariance.find(simd, pattern, k);
-                self.add_covariance(simd, plan, pattern, (k, gamma), to);
+                let Self { update, covariance: v, spreads, .. } = self;
+                let pattern = (pattern.of, &pattern.state.missing);
+                add_covariance(simd, plan, pattern, (*update, v), (k, gamma), &mut spreads[k], to);
             }
         }
     }
 
+    /// The same with the covariances given.
     #[inline(always)]
-    fn add_covariance<S: Simd>(
+    pub(super) fn close_with<S: Simd>(
         &mut self,
         simd: S,
         plan: &Plan<T>,
-        pattern: &PartialPattern<'_, T>,
-        (k, gamma): (usize, f64),
-        to: &mut ComponentSums,
+        pattern: (&PartialModel<T>, &Cells),
+        covariances: &[Covariance],
+        sum: &mut EmSums,
     ) {
-        let (of, missing, v) = (pattern.of, &pattern.state.missing, &self.covariance);
-        let component = &of.model.components()[k];
-        // Σ u_iᵀ V u_i over the missing cells: ⟨diag(s) − T, V⟩, T = Λ − σ² I over the observed ones and Λ V = σ² I.
-        let (noise, s) = (component.noise_variance(), &of.core_variances[k]);
-        let mut spread = 0.0;
-        for (j, s) in s.iter().enumerate() {
-            spread += (s + noise) * v.row(j)[j] - noise;
-        }
-        to.squares += gamma * (missing.len() as f64 * noise + spread.max(0.0));
-        match (&mut to.loadings, self.update) {
-            (LoadingSums::All { gram, cross }, _) => {
-                for (j, row) in gram.as_mut_slice().chunks_exact_mut(s.len()).enumerate() {
-                    let v = &v.row(j)[..row.len()];
-                    for l in 0..row.len() {
-                        row[l] += gamma * v[l];
-                    }
-                }
-                let spread = self.spreads[k].get_or_insert_with(|| Box::new(Spread::new(of)));
-                spread.take(v, gamma);
-                let loadings = &plan.components[k].loadings[of.pairs.len() - 1];
-                simd.vectorize(AddRows { of, k, loadings, missing, to: spread });
-                if spread.is_due() {
-                    spread.flush(cross.as_mut_slice());
-                }
+        for (k, (to, v)) in sum.components.iter_mut().zip(covariances).enumerate() {
+            let gamma = std::mem::take(&mut self.pending[k]);
+            if gamma > 0.0 {
+                let spread = &mut self.spreads[k];
+                add_covariance(simd, plan, pattern, (self.update, v), (k, gamma), spread, to);
             }
-            (LoadingSums::Mode { cross, weighted_gram, gram }, Update::Mode(d)) => {
-                let sides = Sides::around(of.model.rank(), d);
-                sides.add_trace(gamma, v, Some(&component.other_variances(d)), weighted_gram);
-                sides.add_trace(gamma, v, None, gram);
-                sides.add_rows(gamma, v, component, of.model.shape(), missing.places(), d, cross);
-            }
-            (LoadingSums::Mode { .. }, Update::All) => unreachable!("sums of one mode"),
         }
     }
 
@@ -190,6 +220,51 @@ impl<T: Real> PartialSums<T> {
                 spread.flush(cross.as_mut_slice());
             }
         }
+    }
+}
+
+/// What V adds for samples of component `k` whose γ sum up to this.
+#[inline(always)]
+fn add_covariance<T: Real, S: Simd>(
+    simd: S,
+    plan: &Plan<T>,
+    (of, missing): (&PartialModel<T>, &Cells),
+    (update, v): (Update, &Covariance),
+    (k, gamma): (usize, f64),
+    spread: &mut Option<Box<Spread<T>>>,
+    to: &mut ComponentSums,
+) {
+    let component = &of.model.components()[k];
+    // Σ u_iᵀ V u_i over the missing cells: ⟨diag(s) − T, V⟩, T = Λ − σ² I over the observed ones and Λ V = σ² I.
+    let (noise, s) = (component.noise_variance(), &of.core_variances[k]);
+    let mut missed = 0.0;
+    for (j, s) in s.iter().enumerate() {
+        missed += (s + noise) * v.row(j)[j] - noise;
+    }
+    to.squares += gamma * (missing.len() as f64 * noise + missed.max(0.0));
+    match (&mut to.loadings, update) {
+        (LoadingSums::All { gram, cross }, _) => {
+            for (j, row) in gram.as_mut_slice().chunks_exact_mut(s.len()).enumerate() {
+                let v = &v.row(j)[..row.len()];
+                for l in 0..row.len() {
+                    row[l] += gamma * v[l];
+                }
+            }
+            let spread = spread.get_or_insert_with(|| Box::new(Spread::new(of)));
+            spread.take(v, gamma);
+            let loadings = &plan.components[k].loadings[of.pairs.len() - 1];
+            simd.vectorize(AddRows { of, k, loadings, missing, to: spread });
+            if spread.is_due() {
+                spread.flush(cross.as_mut_slice());
+            }
+        }
+        (LoadingSums::Mode { cross, weighted_gram, gram }, Update::Mode(d)) => {
+            let sides = Sides::around(of.model.rank(), d);
+            sides.add_trace(gamma, v, Some(&component.other_variances(d)), weighted_gram);
+            sides.add_trace(gamma, v, None, gram);
+            sides.add_rows(gamma, v, component, of.model.shape(), missing.places(), d, cross);
+        }
+        (LoadingSums::Mode { .. }, Update::All) => unreachable!("sums of one mode"),
     }
 }
 

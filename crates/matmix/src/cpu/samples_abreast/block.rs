@@ -49,7 +49,7 @@ impl<T: Real> SampleBlock<T> {
         self.inner.fill(0.0);
         self.packed.norms.fill(0.0);
         for (p, panel) in plan.panels.iter().enumerate() {
-            self.packed.fill(simd, panel, of.stored, of.samples.clone(), &plan.reference);
+            self.packed.fill(simd, panel, of, &plan.reference);
             let fetch = match plan.panels.get(p + 1) {
                 Some(panel) => of.fetch_own(&panel.runs),
                 None => of.fetch_next(&plan.panels[0].runs),
@@ -214,7 +214,7 @@ fn inner_products<T: Real, S: Simd>(
 #[cold]
 fn squared_distance<T: Real>(plan: &Plan<T>, k: usize, of: &Block<'_>, lane: usize) -> f64 {
     let mut x = vec![T::from_f64(0.0); plan.sample_len];
-    of.stored.load(of.samples.start + lane, 0..plan.sample_len, &plan.reference, &mut x);
+    of.stored.load(of.place(lane), 0..plan.sample_len, &plan.reference, &mut x);
     let offset = plan.components[k].offset.iter().map(|&m| T::from_f64(m));
     x.iter().zip(offset).map(|(&x, m)| (x - m).to_f64()).map(|d| d * d).sum()
 }

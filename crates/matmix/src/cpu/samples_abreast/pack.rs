@@ -9,7 +9,7 @@ use std::ops::Range;
 use pulp::{Simd, WithSimd};
 
 use super::super::aligned::Aligned;
-use super::super::load::{Block, Fetch, Stored};
+use super::super::load::{Block, Fetch};
 use super::super::plan::Step;
 use super::super::simd::Real;
 use super::transpose::MAX_TILE;
@@ -169,22 +169,16 @@ impl<T: Real> Packed<T> {
         Self { lanes, x: Aligned::new(T::from_f64(0.0), rows * lanes), norms: vec![0.0; lanes] }
     }
 
-    /// Packs `panel` of some samples (at most as many as there are lanes), less `reference`.
-    pub(crate) fn fill<S: Simd>(
-        &mut self,
-        simd: S,
-        panel: &Panel,
-        stored: Stored<'_>,
-        of: Range<usize>,
-        reference: &[T],
-    ) {
-        simd.vectorize(Fill { packed: self, panel, stored, of, reference });
+    /// Packs `panel` of a block of samples (at most as many as there are lanes), less `reference`.
+    pub(crate) fn fill<S: Simd>(&mut self, simd: S, panel: &Panel, of: &Block<'_>, reference: &[T]) {
+        simd.vectorize(Fill { packed: self, panel, of, reference });
     }
 
     #[inline(always)]
-    fn transpose<S: Simd>(&mut self, panel: &Panel, stored: Stored<'_>, of: Range<usize>, reference: &[T]) {
+    fn transpose<S: Simd>(&mut self, panel: &Panel, of: &Block<'_>, reference: &[T]) {
+        let stored = of.stored;
         let (lanes, tile) = (self.lanes, T::TILE);
-        let whole = of.len() / tile * tile;
+        let whole = of.count() / tile * tile;
         let zero = T::from_f64(0.0);
         // Stretches of as many samples as a tile has rows.
         let mut values = [[zero; PACK_ELEMENTS]; MAX_TILE];
@@ -196,7 +190,7 @@ impl<T: Real> Packed<T> {
                 let rows = &places[..length];
                 for n in (0..whole).step_by(tile) {
                     for r in 0..tile {
-                        stored.load(of.start + n + r, start..end, reference, &mut values[r]);
+                        stored.load(of.place(n + r), start..end, reference, &mut values[r]);
                     }
                     let mut squares = [zero; MAX_TILE];
                     let out = &mut self.x[n..];
@@ -214,9 +208,9 @@ impl<T: Real> Packed<T> {
                 }
                 // What does not fill a tile. The squares are added in the same order and precision as in a tile, so that no
                 // sample depends on its place in the block.
-                for n in whole..of.len() {
+                for n in whole..of.count() {
                     let values = &mut values[0];
-                    stored.load(of.start + n, start..end, reference, values);
+                    stored.load(of.place(n), start..end, reference, values);
                     let mut square = zero;
                     for i in 0..tiles {
                         self.x[rows[i] as usize * lanes + n] = values[i];
@@ -259,7 +253,7 @@ impl<T: Real> PackedWhole<T> {
     /// Packs the samples of a block, less `reference`.
     pub(crate) fn fill<S: Simd>(&mut self, simd: S, block: &Block<'_>, reference: &[T]) {
         self.packed.norms.fill(0.0);
-        self.packed.fill(simd, &self.panel, block.stored, block.samples.clone(), reference);
+        self.packed.fill(simd, &self.panel, block, reference);
     }
 
     /// Brings the samples that will be packed next into cache.
@@ -285,8 +279,7 @@ impl<T: Real> PackedWhole<T> {
 struct Fill<'a, T> {
     packed: &'a mut Packed<T>,
     panel: &'a Panel,
-    stored: Stored<'a>,
-    of: Range<usize>,
+    of: &'a Block<'a>,
     reference: &'a [T],
 }
 
@@ -295,16 +288,17 @@ impl<T: Real> WithSimd for Fill<'_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
-        let Self { packed, panel, stored, of, reference } = self;
-        if of.len() < packed.lanes {
+        let Self { packed, panel, of, reference } = self;
+        if of.count() < packed.lanes {
             packed.x.fill(T::from_f64(0.0));
         }
-        packed.transpose::<S>(panel, stored, of, reference);
+        packed.transpose::<S>(panel, of, reference);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::load::Stored;
     use super::super::super::simd::Instructions;
     use super::*;
     use crate::data::{Chunk, Samples};
