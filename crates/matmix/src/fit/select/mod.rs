@@ -105,7 +105,7 @@ pub fn select_on(
     let (choice, model) = with_threads(options.fit.threads, || run(engine, options, observer))??;
     let best = &choice.candidates[choice.chosen];
     let (components, rank) = (best.components, best.rank.clone());
-    // What judged samples have chosen is gone on with: a search from scratch ends higher on the samples it is fitted to, and lower on others.
+    // On from what was chosen: a search from scratch ends higher on the samples it is fitted to, and now higher, now lower on others.
     let start = Start::Model(Box::new(model));
     let fit = FitOptions { components, rank, start, n_init: 1, ..options.fit.clone() };
     let mut fit = fit_on(engine, &fit, observer)?;
