@@ -50,24 +50,6 @@ fn planted_ranks_are_found() {
 }
 
 #[test]
-fn ranks_grow_in_all_modes_at_once_and_components_are_counted_again_beside_those_found() {
-    let planted = planted_mixture(33, &[12, 11], &[6, 6], 3, Look { noise: 0.2, ..Look::default() });
-    let samples = drawn(&planted, 600, 3);
-    let asked = SelectOptions { choose_rank: true, folds: 1, ..options(8, &[2]) };
-    let chosen = select(&samples, &asked).unwrap();
-    let candidates = &chosen.choice.candidates;
-    assert_eq!((chosen.best().components, &chosen.best().rank[..]), (3, &[6, 6][..]), "{candidates:#?}");
-    let tried = |rank: [usize; 2]| candidates.iter().filter(move |c| c.rank == rank).map(|c| c.components);
-    assert_eq!(tried([2, 2]).collect::<Vec<_>>(), (1..=8).collect::<Vec<_>>());
-    // From 2×2 to 6×6 no mode is left behind.
-    assert!([[3, 3], [4, 4]].into_iter().all(|rank| tried(rank).count() > 0), "{candidates:#?}");
-    assert!([[3, 2], [2, 3], [4, 3], [3, 4]].into_iter().all(|rank| tried(rank).count() == 0));
-    // With the ranks that were found more and fewer components are tried.
-    let again: Vec<usize> = tried([6, 6]).collect();
-    assert!([2, 3, 4].iter().all(|k| again.contains(k)), "{again:?}");
-}
-
-#[test]
 fn a_path_costs_less_than_two_fits_of_its_most_components() {
     let samples = digits().samples.scaled(1.0 / 255.0).unwrap();
     let samples = samples.select(&(0..400).collect::<Vec<_>>()).unwrap();

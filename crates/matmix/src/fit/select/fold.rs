@@ -22,8 +22,8 @@ const SETTLED: f64 = 1e-4;
 const MOST_PASSES: usize = 12;
 
 /// Every K of a path comes from one that was exchanged already, and hands on what it finds: little is left to be done at each, and an exchange
-/// that is not expected to gain hardly ever does.
-const EXCHANGES: Patience = Patience { exchanges: 2, failures: 1, worth_trying: 1.0 };
+/// that is expected to lose rarely gains.
+const EXCHANGES: Patience = Patience { exchanges: 2, failures: 1, worth_trying: 0.8 };
 
 /// Some samples to fit to, and the others, if there are any.
 pub(super) struct Fold<'a> {
@@ -139,30 +139,6 @@ impl<'a> Walker<'a> {
         let now = ground.settle(model, SETTLED, MOST_PASSES)?;
         self.passes += ground.passes(components, self.fold.train.len());
         self.worth(&now)
-    }
-
-    /// A model with some components more or fewer, settled; nothing if the samples do not come apart into so many.
-    pub(super) fn walked(
-        &mut self,
-        model: &Mixture,
-        components: usize,
-        rng: &mut ChaCha8Rng,
-        watch: &mut Watch<'_>,
-    ) -> Result<Option<Worth>> {
-        let held = self.backend.over(&self.fold.train)?;
-        let about = About::new(&*held, self.options)?.with_rank(model.rank());
-        let ground = Ground::new(&about, &self.fold.train);
-        let mut searching = Searching::new(&ground, rng, watch);
-        let now = ground.climb(model.clone(), 0)?;
-        let now = searching.grow(now, components)?;
-        let now = searching.merge_down(now, components)?;
-        if now.model.n_components() != components {
-            return Ok(None);
-        }
-        let now = searching.exchange(now, EXCHANGES)?;
-        let now = ground.settle(now.model, SETTLED, MOST_PASSES)?;
-        self.passes += ground.passes(components, self.fold.train.len());
-        Ok(Some(self.worth(&now)?))
     }
 
     fn worth(&self, now: &Climbed) -> Result<Worth> {

@@ -1,19 +1,17 @@
 //! How many components, of what rank: candidates along a path of warm starts, a criterion, and the chosen one fitted.
 //!
 //! The path over K is that of the search: grow from one component beyond the most that are asked for, and come down by the merges
-//! that lose least. The path over ranks climbs from the ranks of the best candidate: modes get columns along what they have left over, or
-//! lose their shortest; then components are split or merged beside the number it has. No candidate begins from scratch.
+//! that lose least. The path over ranks climbs from the ranks of the best candidate: a mode gets columns along what it has left over, or
+//! loses its shortest. No candidate begins from scratch.
 //!
 //! | file | what |
 //! |---|---|
 //! | [`options`] | what a user can choose |
 //! | [`fold`] | samples to fit to and samples to judge by |
-//! | [`beside`] | other ranks and numbers of components than those of the best so far |
 //! | [`rank`] | the same mixture with other ranks |
 //! | [`scree`] | how variance is spread over the directions of a mode |
 //! | [`choose`] | criteria, and which candidate they choose |
 
-mod beside;
 mod choose;
 mod fold;
 mod options;
@@ -22,12 +20,10 @@ mod scree;
 
 use std::ops::ControlFlow;
 
-use rand_chacha::ChaCha8Rng;
-
 use self::choose::{Judged, advice, choose};
 use self::fold::{Fold, Walker, Worth, folds};
 pub use self::options::SelectOptions;
-use self::rank::equal_ranks;
+use self::rank::{equal_ranks, ranks_beside};
 use self::scree::Spectrum;
 use super::iterate::{Observer, Progress};
 use super::mixture::{Fit, fit_on};
@@ -42,6 +38,9 @@ use crate::pass::{AskPass, Engine, Question};
 
 /// The samples that candidates are fitted to, at most: the chosen one is then fitted to all of them.
 const SAMPLES: usize = 16_384;
+
+/// Rounds over components and ranks.
+const ROUNDS: usize = 2;
 
 /// The candidates, and the chosen one fitted.
 ///
@@ -105,7 +104,6 @@ pub fn select_on(
     let (choice, model) = with_threads(options.fit.threads, || run(engine, options, observer))??;
     let best = &choice.candidates[choice.chosen];
     let (components, rank) = (best.components, best.rank.clone());
-    // On from what was chosen: a search from scratch ends higher on the samples it is fitted to, and now higher, now lower on others.
     let start = Start::Model(Box::new(model));
     let fit = FitOptions { components, rank, start, n_init: 1, ..options.fit.clone() };
     let mut fit = fit_on(engine, &fit, observer)?;
@@ -153,9 +151,18 @@ fn run(
         watch: &mut watch,
     };
     let first = selecting.first_rank()?;
-    selecting.path(&first, &mut rng)?;
-    if options.choose_rank {
-        selecting.go_beside(&mut rng)?;
+    let mut rank = first.clone();
+    for _ in 0..if options.choose_rank { ROUNDS } else { 1 } {
+        selecting.path(&rank, &mut rng)?;
+        if !options.choose_rank {
+            break;
+        }
+        let before = selecting.chosen().candidate.rank.clone();
+        selecting.climb_ranks()?;
+        rank = selecting.chosen().candidate.rank.clone();
+        if rank == before || options.least_components == options.most_components {
+            break;
+        }
     }
     let best = match options.explain {
         Some(share) => selecting.explain(share)?,
@@ -190,7 +197,7 @@ impl Selecting<'_, '_> {
     }
 
     /// Judges all numbers of components with these ranks, from the fewest up.
-    fn path(&mut self, rank: &[usize], rng: &mut ChaCha8Rng) -> Result<()> {
+    fn path(&mut self, rank: &[usize], rng: &mut rand_chacha::ChaCha8Rng) -> Result<()> {
         let options = self.options;
         // No fold has fewer samples than components.
         let enough = self.folds.iter().map(|fold| fold.train.n_effective()).min().unwrap_or(1);
@@ -240,14 +247,28 @@ impl Selecting<'_, '_> {
         Ok(self.judgement(worths))
     }
 
-    /// The candidate at a place with one component more or fewer; nothing if its samples do not come apart into more.
-    fn walked(&mut self, at: usize, components: usize, rng: &mut ChaCha8Rng) -> Result<Option<Vec<Worth>>> {
-        let mut worths = Vec::new();
-        for (walker, model) in self.walkers.iter_mut().zip(&self.judged[at].models) {
-            let Some(worth) = walker.walked(model, components, rng, self.watch)? else { return Ok(None) };
-            worths.push(worth);
+    /// Tries ranks beside those of the chosen candidate, a mode at a time, as long as another one is chosen.
+    fn climb_ranks(&mut self) -> Result<()> {
+        let keep = self.options.values_kept(self.engine.shape())?;
+        let most = self.options.most_rank(self.engine.shape())?;
+        let mut far = true;
+        loop {
+            let at = choose(&self.judged, self.options);
+            let Candidate { components, rank, .. } = self.judged[at].candidate.clone();
+            for other in ranks_beside(&rank, &most, far, keep) {
+                let known = |j: &Judged| j.candidate.components == components && j.candidate.rank == other;
+                if !self.judged.iter().any(known) {
+                    let judged = self.reranked(at, &other)?;
+                    self.judged.push(judged);
+                }
+            }
+            if choose(&self.judged, self.options) == at {
+                if !far {
+                    return Ok(());
+                }
+                far = false;
+            }
         }
-        Ok(Some(worths))
     }
 
     /// The chosen number of components with the smallest cores that explain this share of the variance, in the place it has.

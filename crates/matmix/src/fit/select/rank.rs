@@ -27,13 +27,8 @@ pub(super) fn equal_ranks(most: &[usize], entries: usize) -> Vec<usize> {
     rank
 }
 
-/// Ranks half as large again in every mode, at most the largest.
-pub(super) fn larger_ranks(rank: &[usize], most: &[usize]) -> Vec<usize> {
-    rank.iter().zip(most).map(|(&r, &most)| (r + (r / 2).max(1)).min(most)).collect()
-}
-
-/// Ranks that differ in one mode: by half as much again upwards, or by one up or down; at most the largest. Where a core may have so many
-/// entries only, the widest of the other modes make room.
+/// Ranks that differ in one mode: by half as much again or by one upwards, at most to the largest, by one downwards. Where a core may have so many entries
+/// only, the widest of the other modes make room.
 pub(super) fn ranks_beside(
     rank: &[usize],
     most: &[usize],
@@ -42,13 +37,10 @@ pub(super) fn ranks_beside(
 ) -> Vec<Vec<usize>> {
     let mut beside = Vec::new();
     for d in 0..rank.len() {
-        let steps = match far {
-            true => vec![larger_ranks(rank, most)[d]],
-            false => vec![(rank[d] + 1).min(most[d]), rank[d].saturating_sub(1)],
-        };
-        for r in steps {
+        let step = if far { (rank[d] / 2).max(1) } else { 1 };
+        for r in [rank[d] + step, rank[d].saturating_sub(1)] {
             let mut other = rank.to_vec();
-            other[d] = r;
+            other[d] = r.min(most[d]);
             while keep.is_some_and(|keep| other.iter().product::<usize>() > keep) {
                 let others = (0..rank.len()).filter(|&e| e != d && other[e] > 1);
                 let widest = others.max_by_key(|&e| other[e]).unwrap_or(d);
@@ -140,14 +132,12 @@ mod tests {
 
     #[test]
     fn ranks_beside_differ_in_one_mode_unless_others_have_to_make_room() {
-        assert_eq!(ranks_beside(&[4, 2], &[5, 9], false, None), [[5, 2], [3, 2], [4, 3], [4, 1]]);
-        assert_eq!(ranks_beside(&[4, 2], &[9, 9], true, None), [[6, 2], [4, 3]]);
-        assert_eq!(larger_ranks(&[1, 4, 6], &[9, 5, 9]), [2, 5, 9]);
+        assert_eq!(ranks_beside(&[4, 2], &[5, 9], true, None), [[5, 2], [3, 2], [4, 3], [4, 1]]);
         assert_eq!(ranks_beside(&[1, 1], &[5, 1], false, None), [[2, 1]]);
         // Sixteen entries: five rows leave three columns.
         assert_eq!(ranks_beside(&[4, 4], &[9, 9], false, Some(16)), [[5, 3], [3, 4], [3, 5], [4, 3]]);
-        assert_eq!(ranks_beside(&[2, 1], &[9, 9], false, Some(2)), [[1, 1], [1, 2]]);
-        assert_eq!(ranks_beside(&[3], &[9], false, Some(3)), [[2]]);
+        assert_eq!(ranks_beside(&[2, 1], &[9, 9], true, Some(2)), [[1, 1], [1, 2]]);
+        assert_eq!(ranks_beside(&[3], &[9], true, Some(3)), [[2]]);
     }
 
     #[test]
