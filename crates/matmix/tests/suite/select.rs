@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use matmix::data::digits;
 use matmix::{
     Algorithm, Criterion, Error, Event, FitOptions, Purpose, Reconstruction, Samples, Search, SearchMove,
     SelectOptions, Start, fit, fit_with, select, select_on,
@@ -46,6 +47,20 @@ fn planted_ranks_are_found() {
             chosen.choice.candidates
         );
     }
+}
+
+#[test]
+fn a_path_costs_less_than_two_fits_of_its_most_components() {
+    let samples = digits().samples.scaled(1.0 / 255.0).unwrap();
+    let samples = samples.select(&(0..400).collect::<Vec<_>>()).unwrap();
+    let (mut path, mut one) = (0.0, 0.0);
+    for seed in 0..3 {
+        let most = FitOptions { components: 12, rank: vec![3], seed, ..FitOptions::default() };
+        one += fit(&samples, &most).unwrap().history.passes;
+        let asked = SelectOptions { criterion: Criterion::Bic, fit: most, ..options(12, &[]) };
+        path += select(&samples, &asked).unwrap().choice.passes;
+    }
+    assert!(path <= 2.0 * one, "{path} {one}");
 }
 
 #[test]

@@ -45,17 +45,18 @@ const TRIAL_PASSES: usize = 4;
 const MEASURED: usize = 4;
 const MEASURED_FOR_EXCHANGE: usize = 5;
 
-/// An exchange is tried if its split is expected to gain this share of what its merge loses: iterations do the rest.
-const WORTH_TRYING: f64 = 0.6;
-
-/// Exchanges at most, and failures in a row after which there are no more.
-pub(in crate::fit) const EXCHANGES: Patience = Patience { exchanges: 12, failures: 2 };
+/// Exchanges of a search: many, and also such as lose at first, which iterations make good.
+pub(in crate::fit) const EXCHANGES: Patience = Patience { exchanges: 12, failures: 2, worth_trying: 0.6 };
 
 /// How long a search goes on exchanging.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::fit) struct Patience {
+    /// Exchanges at most.
     pub(in crate::fit) exchanges: usize,
+    /// Failures in a row after which there are no more.
     pub(in crate::fit) failures: usize,
+    /// An exchange is tried if its split is expected to gain this share of what its merge loses.
+    pub(in crate::fit) worth_trying: f64,
 }
 
 /// Breaths at most; each splits one component in so many, and takes so many passes before as many are merged. One is kept if it raises
@@ -205,7 +206,7 @@ impl<'a, 'r, 'w> Searching<'a, 'r, 'w> {
             let candidates = merges.iter().flat_map(|merge| splits.iter().map(move |split| (split, merge)));
             let promising = candidates.filter(|(split, merge)| {
                 !merge.pair.contains(&split.component)
-                    && split.gain >= WORTH_TRYING * merge.loss
+                    && split.gain >= patience.worth_trying * merge.loss
                     && !tried.contains(&(split.component, merge.pair))
             });
             let best = promising.max_by(|a, b| (a.0.gain - a.1.loss).total_cmp(&(b.0.gain - b.1.loss)));

@@ -21,8 +21,9 @@ const HELD_OUT: usize = 5;
 const SETTLED: f64 = 1e-4;
 const MOST_PASSES: usize = 12;
 
-/// Every K of a path comes from one that was exchanged already, and hands on what it finds: little is left to be done at each.
-const EXCHANGES: Patience = Patience { exchanges: 2, failures: 1 };
+/// Every K of a path comes from one that was exchanged already, and hands on what it finds: little is left to be done at each, and an exchange
+/// that is expected to lose rarely gains.
+const EXCHANGES: Patience = Patience { exchanges: 2, failures: 1, worth_trying: 0.8 };
 
 /// Some samples to fit to, and the others, if there are any.
 pub(super) struct Fold<'a> {
