@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 from typing import Any
 
 import numpy as np
@@ -10,28 +11,9 @@ import numpy as np
 GPU_MEMORY = (2, 13)
 """What `__dlpack_device__` says of the memory of a CUDA device, and of memory it shares with the host."""
 
-
-class _Device(ctypes.Structure):
-    _fields_ = (("kind", ctypes.c_int32), ("number", ctypes.c_int32))
-
-
-class _DataType(ctypes.Structure):
-    _fields_ = (("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16))
-
-
-class _Tensor(ctypes.Structure):
-    """`DLTensor`, which the managed tensor of a capsule named `dltensor` begins with."""
-
-    _fields_ = (
-        ("data", ctypes.c_void_p),
-        ("device", _Device),
-        ("ndim", ctypes.c_int32),
-        ("dtype", _DataType),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("byte_offset", ctypes.c_uint64),
-    )
-
+TENSOR = struct.Struct("PiiiBBHPPQ")
+"""`DLTensor`, with which begins what a capsule named `dltensor` points at: address, kind and number of the device,
+axes, code, bits and lanes of the elements, address of the sides, address of the strides, bytes to skip."""
 
 KINDS = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
 """The kinds of numbers that NumPy has a letter for, by the code of DLPack."""
@@ -52,22 +34,22 @@ def interface(X: Any) -> tuple[dict[str, Any], Any]:
     pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
     pointer_of.restype = ctypes.c_void_p
     pointer_of.argtypes = (ctypes.py_object, ctypes.c_char_p)
-    tensor = _Tensor.from_address(pointer_of(capsule, b"dltensor"))
-    kind, bits = KINDS.get(tensor.dtype.code), tensor.dtype.bits
-    if kind is None or bits % 8 or tensor.dtype.lanes != 1:
+    tensor = ctypes.string_at(pointer_of(capsule, b"dltensor"), TENSOR.size)
+    address, _, _, ndim, code, bits, lanes, sides, strides, skipped = TENSOR.unpack(tensor)
+    kind = KINDS.get(code)
+    if kind is None or bits % 8 or lanes != 1:
         raise TypeError(
             "an array on a GPU must be of uint8, float32 or float64, and this is of a type that NumPy does not have "
-            f"(DLPack: code {tensor.dtype.code}, {bits} bits, {tensor.dtype.lanes} lanes)"
+            f"(DLPack: code {code}, {bits} bits, {lanes} lanes)"
         )
     size = bits // 8
-    sides = range(tensor.ndim)
-    # DLPack counts in elements, and leaves the strides out where there is nothing to say.
-    strides = tuple(tensor.strides[i] * size for i in sides) if tensor.strides else None
+    numbers = ctypes.c_int64 * ndim
     told = {
-        "shape": tuple(tensor.shape[i] for i in sides),
+        "shape": tuple(numbers.from_address(sides)),
         "typestr": np.dtype(f"{kind}{size}").str,
-        "data": ((tensor.data or 0) + tensor.byte_offset, False),
-        "strides": strides,
+        "data": (address + skipped, False),
+        # DLPack counts in elements, and leaves the strides out where there is nothing to say.
+        "strides": tuple(size * stride for stride in numbers.from_address(strides)) if strides else None,
         "version": 3,
     }
     return told, capsule
