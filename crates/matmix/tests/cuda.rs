@@ -8,7 +8,7 @@ use matmix::pass::{
 };
 use matmix::{
     Backend, Checkpoint, Component, Cpu, Device, Engine, Error, FitOptions, Matrix, Missing, Mixture, Model,
-    Noise, Precision, Samples,
+    Noise, Precision, Samples, Search,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -505,6 +505,8 @@ fn loses_its_gpu() {
     let options = FitOptions {
         components: 3,
         rank: vec![2, 2],
+        // The processor's, which would be done before the GPU is lost.
+        search: Search::None,
         stages: false,
         accelerate: false,
         tol: 0.0,

@@ -16,7 +16,7 @@ use cudarc::cublas::{CudaBlas, Gemm};
 use super::device::{Device, failed};
 use super::evaluate::{Evaluated, THREADS, evaluate};
 use super::held::{Held, Loaded, Which};
-use super::kernels::{Number, launch};
+use super::kernels::{Number, SEGMENT_SHARED, launch};
 use super::ready::Ready;
 use super::workspace::{Summing, Workspace};
 use crate::error::{Error, Result};
@@ -255,11 +255,15 @@ where
     );
     let (left_width, right_width) = ready.widths();
     // Tensor cores fetch x − M themselves: what is gathered is cores and their factors.
-    let gathered = if kernels.tensor_cores.is_some() { right_width } else { left_width };
-    let row_bytes = (gathered + right_width) * segment + left_width * right_width;
+    let (gathered, factors) = match kernels.tensor_cores {
+        // Split in two numbers each.
+        Some(_) => (right_width, 2 * right_width),
+        None => (left_width, right_width),
+    };
+    let row_bytes = (gathered + factors) * segment + left_width * right_width;
     let batch = (bytes / (row_bytes * size_of::<T>())).clamp(1, shares.owners.len());
     let left = rooms.left.of(device, batch * segment * gathered)?;
-    let right = rooms.right.of(device, batch * segment * right_width)?;
+    let right = rooms.right.of(device, batch * segment * factors)?;
     let products = rooms.products.of(device, batch * left_width * right_width)?;
     let to = rooms.sums.of(device, components * left_width * right_width)?;
     let owners = device.upload(&shares.owners)?;
@@ -272,7 +276,7 @@ where
         if let Some(tensor_cores) = &kernels.tensor_cores {
             launch!(
                 device,
-                kernels.gather_cores,
+                tensor_cores.gather_cores,
                 ((rows * 32).div_ceil(THREADS), 1),
                 THREADS,
                 &*places,
@@ -298,7 +302,7 @@ where
                 tensor_cores.segment_sums,
                 (left_width.div_ceil(128), segments, ready.core.div_ceil(64)),
                 THREADS;
-                0,
+                SEGMENT_SHARED,
                 &*places,
                 &owners,
                 &from,

@@ -13,6 +13,11 @@ use crate::error::Result;
 /// Threads of a block in which each warp has a sample, or each thread an output.
 pub(super) const THREADS: usize = 256;
 
+/// What a block of `inner_products` has at a time, as in tensor_cores.cu; more components than a few are better served by a matrix product.
+const INNER_SAMPLES: usize = 32;
+const INNER_COMPONENTS: usize = 10;
+const FEW: usize = 2 * INNER_COMPONENTS;
+
 /// Responsibilities below e^−this, relative to the largest, are zero: as on the processor.
 const HOPELESS: f64 = crate::cpu::HOPELESS;
 
@@ -98,7 +103,24 @@ where
         );
     }
     let inner = rooms.inner.of(device, count * components)?;
-    device.product((count, components, size), &chunk.x, (&ready.offsets, true), 0.0, inner)?;
+    match &kernels.tensor_cores {
+        Some(kernel) if size % 4 == 0 && components <= FEW => {
+            let blocks = count.div_ceil(INNER_SAMPLES);
+            launch!(
+                device,
+                kernel.inner_products,
+                (blocks, components.div_ceil(INNER_COMPONENTS)),
+                THREADS,
+                &chunk.x,
+                &ready.offsets,
+                &n,
+                &p,
+                &k,
+                &mut *inner,
+            );
+        }
+        _ => device.product((count, components, size), &chunk.x, (&ready.offsets, true), 0.0, inner)?,
+    }
     let each = count * components;
     let distances = rooms.distances.of(device, each)?;
     let deltas = rooms.deltas.of(device, each)?;

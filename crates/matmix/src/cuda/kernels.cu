@@ -341,23 +341,6 @@ extern "C" __global__ void gather(const int* shares, const int* owners, int firs
     for (int i = core + lane; i < right_width; i += WARP) to_right[i] = i == core ? (real)a : (real)0;
 }
 
-// The factors of rows alone, [a q, a], and beside them [q, 1]: where x − M is fetched by whoever multiplies. One warp per row.
-extern "C" __global__ void gather_cores(const int* shares, const int* owners, int first, int rows, int segment, int components, int core,
-                                        const real* y, int y_stride, const double* precision, const double* gammas, const double* deltas,
-                                        const double* weights, const Constants* constants, int width, real* cores, real* factors) {
-    int row = (blockIdx.x * blockDim.x + threadIdx.x) / WARP, lane = threadIdx.x % WARP;
-    if (row >= rows) return;
-    int n = shares[(long long)first * segment + row] - 1, k = owners[first + row / segment];
-    real *to_cores = cores + (long long)row * width, *to_factors = factors + (long long)row * width;
-    double weight = n < 0 ? 0.0 : weights ? weights[n] : 1.0;
-    double a = n < 0 ? 0.0 : gammas[(long long)n * components + k] * weight * tail_weight(constants[k], deltas[(long long)n * components + k]);
-    for (int j = lane; j < width; j += WARP) {
-        real q = n < 0 || j > core ? (real)0 : j == core ? (real)1 : y[(long long)n * y_stride + k * core + j] * (real)precision[k * core + j];
-        to_cores[j] = q;
-        to_factors[j] = n < 0 ? (real)0 : (real)a * q;
-    }
-}
-
 // Adds the products of a batch of segments to the sums of their components, in order and in double.
 extern "C" __global__ void fold(const real* products, const int* begins, int length, double* sums) {
     int k = blockIdx.y;

@@ -22,6 +22,9 @@ const HAS_TF32: i32 = 8;
 /// Shared memory of a block of `contract`, so that a multiprocessor has room for two.
 const SHARED: usize = 112 << 10;
 
+/// Shared memory of a block of `segment_sums`: `Segment` in tensor_cores.cu.
+pub(super) const SEGMENT_SHARED: usize = 4 * (3 * 16 * (128 + 8 + 2 * (64 + 8)) + 2 * 512);
+
 /// Where compiled kernels are kept, if not in the user's cache folder.
 const CACHE: &str = "MATMIX_CACHE";
 
@@ -113,7 +116,6 @@ pub(super) struct Kernels {
     pub(super) gather: CudaFunction,
     pub(super) fold: CudaFunction,
     pub(super) weigh_cores: CudaFunction,
-    pub(super) gather_cores: CudaFunction,
     pub(super) pick_rows: CudaFunction,
     pub(super) moments: CudaFunction,
     pub(super) point_distances: CudaFunction,
@@ -125,10 +127,12 @@ pub(super) struct Kernels {
     pub(super) tensor_cores: Option<TensorCores>,
 }
 
-/// The kernels for tensor cores.
+/// The kernels of tensor_cores.cu.
 #[derive(Debug)]
 pub(super) struct TensorCores {
     pub(super) contract: CudaFunction,
+    pub(super) inner_products: CudaFunction,
+    pub(super) gather_cores: CudaFunction,
     pub(super) segment_sums: CudaFunction,
     /// Shared memory that `contract` may use, and how many of its blocks fill the device.
     pub(super) shared: usize,
@@ -149,7 +153,7 @@ impl Device {
         let module = self.context.load_module(ptx).map_err(failed("loading the kernels"))?;
         let function = |name: &str| module.load_function(name).map_err(failed(name.to_owned()));
         let tensor_cores = match on_tensor_cores {
-            true => Some(self.tensor_cores(function("contract")?, function("segment_sums")?)?),
+            true => Some(self.tensor_cores(function)?),
             false => None,
         };
         let kernels = Kernels {
@@ -163,7 +167,6 @@ impl Device {
             gather: function("gather")?,
             fold: function("fold")?,
             weigh_cores: function("weigh_cores")?,
-            gather_cores: function("gather_cores")?,
             pick_rows: function("pick_rows")?,
             moments: function("moments")?,
             point_distances: function("point_distances")?,
@@ -177,16 +180,27 @@ impl Device {
         Ok(place.get_or_init(|| kernels))
     }
 
-    fn tensor_cores(&self, contract: CudaFunction, segment_sums: CudaFunction) -> Result<TensorCores> {
+    fn tensor_cores(&self, function: impl Fn(&str) -> Result<CudaFunction>) -> Result<TensorCores> {
         use cudarc::driver::sys::{CUdevice_attribute as Of, CUfunction_attribute as OfFunction};
         let number = |of| self.context.attribute(of).map_err(failed("its properties"));
         let most = number(Of::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)? as usize;
         let processors = number(Of::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as usize;
         let shared = most.min(SHARED);
-        contract
-            .set_attribute(OfFunction::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared as i32)
-            .map_err(failed("shared memory"))?;
-        Ok(TensorCores { contract, segment_sums, shared, blocks: 4 * processors })
+        let with_shared = |name: &str, bytes: usize| -> Result<CudaFunction> {
+            let function = function(name)?;
+            function
+                .set_attribute(OfFunction::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes as i32)
+                .map_err(failed("shared memory"))?;
+            Ok(function)
+        };
+        Ok(TensorCores {
+            contract: with_shared("contract", shared)?,
+            inner_products: function("inner_products")?,
+            gather_cores: function("gather_cores")?,
+            segment_sums: with_shared("segment_sums", SEGMENT_SHARED)?,
+            shared,
+            blocks: 4 * processors,
+        })
     }
 
     /// Makes the device one that is lost to this process.

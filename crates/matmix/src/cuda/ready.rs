@@ -84,11 +84,13 @@ impl Tiles {
     fn new(split: &Split, components: usize, shared: usize) -> Option<Self> {
         let (rows, deep) = (split.front_side.next_multiple_of(16), split.back_side.next_multiple_of(8));
         let most = (TILE_COLUMNS / split.back_rank).clamp(1, components);
+        let apart = |numbers: usize| if numbers % 16 == 8 { numbers } else { numbers + 8 };
         let tiles = |k: usize, samples: usize| {
-            let wide = (k * split.back_rank).next_multiple_of(8);
-            let stride = if wide % 16 == 8 { wide } else { wide + 8 };
+            let wide = (k * split.back_rank).div_ceil(8);
+            let groups = wide.div_ceil(ABREAST);
+            let wide = 8 * groups * wide.div_ceil(groups);
             let front = k * split.front_side * split.front_rank.next_multiple_of(4);
-            let numbers = 2 * deep * stride + samples * rows * (deep + 4 + stride) + front;
+            let numbers = 2 * deep * wide + samples * rows * (apart(deep) + apart(wide)) + front;
             Tiles { components: k, samples, shared: numbers * size_of::<f32>() }
         };
         // Evenly: the last tile is as full as the others.

@@ -12,8 +12,8 @@ use crate::error::Result;
 const PIECE: usize = 32 << 20;
 const PIECES: usize = 2;
 
-/// Bytes that are worth a thread.
-const WORTH_A_THREAD: usize = 4 << 20;
+/// Bytes that are worth a thread: one that copies moves so many while another is begun a few times over.
+const WORTH_A_THREAD: usize = 1 << 20;
 
 /// Threads that copy to pinned memory, at most: a single one is slower than the bus.
 const THREADS: usize = 8;
