@@ -215,6 +215,10 @@ impl Backend for Cuda {
         Some(&self.cpu)
     }
 
+    fn adds_in_place(&self) -> bool {
+        true
+    }
+
     fn em(&self, pass: &EmPass, samples: &Samples<'_>) -> Result<EmSums> {
         self.work(&self.held(samples)?, |device, held| em::em(device, pass, held, &Which::All))
     }

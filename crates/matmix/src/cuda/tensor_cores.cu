@@ -385,33 +385,33 @@ __device__ __forceinline__ void segment_tiles(Segment& here, const int* __restri
 #pragma unroll
             for (int m = 0; m < M; ++m) {
 #pragma unroll
-                    for (int i = 0; i < 2; ++i) {
-                        uint2 of_high = *(const uint2*)&here.high[at_step][deep + within + 4 * i][m * TILE_M + 2 * group];
-                        uint2 of_low = *(const uint2*)&here.low[at_step][deep + within + 4 * i][m * TILE_M + 2 * group];
-                        high[m][2 * i] = of_high.x, high[m][2 * i + 1] = of_high.y;
-                        low[m][2 * i] = of_low.x, low[m][2 * i + 1] = of_low.y;
-                    }
+                for (int i = 0; i < 2; ++i) {
+                    uint2 of_high = *(const uint2*)&here.high[at_step][deep + within + 4 * i][m * TILE_M + 2 * group];
+                    uint2 of_low = *(const uint2*)&here.low[at_step][deep + within + 4 * i][m * TILE_M + 2 * group];
+                    high[m][2 * i] = of_high.x, high[m][2 * i + 1] = of_high.y;
+                    low[m][2 * i] = of_low.x, low[m][2 * i + 1] = of_low.y;
+                }
 #pragma unroll
-                    for (int j = 0; j < 2; ++j) {
-                        if (deep == 0) multiply_first(sums[m][j], low[m], b_high[j][0], b_high[j][1]);
-                        else multiply(sums[m][j], low[m], b_high[j][0], b_high[j][1]);
-                    }
+                for (int j = 0; j < 2; ++j) {
+                    if (deep == 0) multiply_first(sums[m][j], low[m], b_high[j][0], b_high[j][1]);
+                    else multiply(sums[m][j], low[m], b_high[j][0], b_high[j][1]);
+                }
             }
 #pragma unroll
             for (int m = 0; m < M; ++m)
 #pragma unroll
-                    for (int j = 0; j < 2; ++j) multiply(sums[m][j], high[m], b_low[j][0], b_low[j][1]);
+                for (int j = 0; j < 2; ++j) multiply(sums[m][j], high[m], b_low[j][0], b_low[j][1]);
 #pragma unroll
             for (int m = 0; m < M; ++m)
 #pragma unroll
-                    for (int j = 0; j < 2; ++j) multiply(sums[m][j], high[m], b_high[j][0], b_high[j][1]);
+                for (int j = 0; j < 2; ++j) multiply(sums[m][j], high[m], b_high[j][0], b_high[j][1]);
         }
 #pragma unroll
         for (int m = 0; m < M; ++m)
 #pragma unroll
-                for (int j = 0; j < 2; ++j)
+            for (int j = 0; j < 2; ++j)
 #pragma unroll
-                    for (int i = 0; i < 4; ++i) c_sums[m][j][i] += sums[m][j][i];
+                for (int i = 0; i < 4; ++i) c_sums[m][j][i] += sums[m][j][i];
     }
     float* to = products + (long long)s * left_width * right_width;
     // Four columns of a lane lie beside each other, two of each tile.

@@ -128,7 +128,8 @@ fn step(model: &Mixture, samples: &dyn Engine, eta: f64, options: &FitOptions) -
     }
     let mut log_likelihood = f64::NAN;
     let mut model = with_noise(model.clone(), options)?;
-    let updates = updates(model.shape(), model.rank(), model.n_components());
+    let of = (model.shape(), model.rank(), model.n_components());
+    let updates = updates(of, samples.len(), samples.backend());
     for (first, update) in updates.into_iter().enumerate() {
         let pass = EmPass { model: model.clone(), update, precision: options.precision, stage: Stage::ALL };
         let batch = samples.sums(&pass)?;

@@ -62,6 +62,11 @@ pub trait Backend: std::fmt::Debug + Send + Sync {
         None
     }
 
+    /// Whether sums are added up where they are, however many samples they are of: their size then costs nothing beside the samples.
+    fn adds_in_place(&self) -> bool {
+        false
+    }
+
     /// An engine over samples of this process whose passes are computed here; a device may take the samples with it.
     fn over<'a>(&'a self, samples: &'a Samples<'a>) -> Result<Box<dyn Engine + 'a>>;
 }

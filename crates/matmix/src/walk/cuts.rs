@@ -67,6 +67,11 @@ fn chunk_len(sample_len: usize, part_len: usize) -> usize {
     most.min(part_len.div_ceil(runs).next_multiple_of(32))
 }
 
+/// The samples whose sums are made together, about, in a set of so many.
+pub(crate) fn samples_per_run(samples: usize) -> usize {
+    samples.div_ceil(RUNS).max(RUN_LEAST.min(samples))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

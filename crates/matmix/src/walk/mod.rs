@@ -18,5 +18,6 @@ mod runs;
 mod stage;
 pub(crate) mod tree;
 
+pub(crate) use cuts::samples_per_run;
 pub(crate) use runs::{Job, fold, sum};
 pub use stage::Stage;

@@ -87,9 +87,15 @@ impl<'a> Ground<'a> {
         held.sums(&EmPass { model, update, precision, stage: Stage::ALL })
     }
 
+    /// The passes of one iteration over some of the samples.
+    pub(super) fn updates(&self, samples: &Samples<'_>, model: &Mixture) -> Vec<Update> {
+        let (shape, rank, k) = (model.shape(), model.rank(), model.n_components());
+        updates((shape, rank, k), samples.len(), self.backend)
+    }
+
     /// The model after iterations of at least so many passes over some of the samples.
     pub(super) fn rise(&self, samples: &Samples<'_>, mut model: Mixture, passes: usize) -> Result<Mixture> {
-        let updates = updates(model.shape(), model.rank(), model.n_components());
+        let updates = self.updates(samples, &model);
         for _ in 0..passes.div_ceil(updates.len()) {
             for &update in &updates {
                 let sums = self.pass(samples, &model, update)?;
@@ -101,7 +107,7 @@ impl<'a> Ground<'a> {
 
     /// The model after iterations over all samples until one gains less than a share of the log-likelihood, or so many passes are made.
     pub(in crate::fit) fn settle(&self, mut model: Mixture, share: f64, passes: usize) -> Result<Climbed> {
-        let updates = updates(model.shape(), model.rank(), model.n_components());
+        let updates = self.updates(self.samples, &model);
         let mut before = f64::NEG_INFINITY;
         for _ in 0..passes.div_ceil(updates.len()) {
             let mut now = f64::NAN;

@@ -3,7 +3,6 @@
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::super::mixture::updates;
 use super::super::passes;
 use super::super::start::{self, Effort};
 use super::ground::{Climbed, Ground};
@@ -99,7 +98,7 @@ fn in_two(
     ground.count_distances(samples.len() * EFFORT.distances(2));
     let two = with_degrees_of(two, one)?;
     let two = ground.rise(&samples, two, PASSES)?;
-    let first = updates(two.shape(), two.rank(), 2)[0];
+    let first = ground.updates(&samples, &two)[0];
     let sums = ground.pass(&samples, &two, first)?;
     let least = ground.least_members() as f64 * ground.constraints.unit;
     let enough = sums.components.iter().all(|c| c.weight >= least);
