@@ -163,7 +163,17 @@ impl PatchDenoiser {
         &self,
         images: &Samples<'_>,
         noise: f64,
-        each: impl FnMut(Vec<f64>) + Send,
+        mut each: impl FnMut(Vec<f64>) + Send,
+    ) -> Result<()> {
+        self.denoise_into(images, noise, &mut each)
+    }
+
+    /// No generic function: the kernels would be compiled by every crate that calls it.
+    fn denoise_into(
+        &self,
+        images: &Samples<'_>,
+        noise: f64,
+        each: &mut (dyn FnMut(Vec<f64>) + Send),
     ) -> Result<()> {
         let noise = check(noise)?;
         let windows = self.patches.windows(images.shape())?;
@@ -177,7 +187,7 @@ impl PatchDenoiser {
         let patches = self.patches.of(images)?;
         let mut whole = Whole::new(images, &windows, each);
         let filter = Filter { model: &noisy, kept: &kept };
-        Cpu::best().filter(filter, &patches, |rows| whole.add(&rows))?;
+        Cpu::best().filter(filter, &patches, &mut |rows| whole.add(&rows))?;
         whole.failed.map_or(Ok(()), Err)
     }
 }
@@ -286,10 +296,10 @@ fn second_difference(shape: &[usize], x: &[f64], mode: usize) -> (Vec<usize>, Ve
 }
 
 /// Puts patches, which come in order, together to images.
-struct Whole<'a, E> {
+struct Whole<'a> {
     images: &'a Samples<'a>,
     windows: &'a Windows,
-    each: E,
+    each: &'a mut (dyn FnMut(Vec<f64>) + Send),
     /// The patches there have been.
     patches: usize,
     /// The image at hand, the sum of what its patches say, and how many of them there are over each pixel.
@@ -299,8 +309,12 @@ struct Whole<'a, E> {
     failed: Option<Error>,
 }
 
-impl<'a, E: FnMut(Vec<f64>)> Whole<'a, E> {
-    fn new(images: &'a Samples<'a>, windows: &'a Windows, each: E) -> Self {
+impl<'a> Whole<'a> {
+    fn new(
+        images: &'a Samples<'a>,
+        windows: &'a Windows,
+        each: &'a mut (dyn FnMut(Vec<f64>) + Send),
+    ) -> Self {
         let size = images.sample_len();
         let (sums, counts) = (vec![0.0; size], vec![0; size]);
         Self { images, windows, each, patches: 0, image: vec![], sums, counts, failed: None }

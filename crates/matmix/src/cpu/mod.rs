@@ -113,7 +113,7 @@ impl Cpu {
         self,
         job: Filter<'_>,
         samples: &Samples<'_>,
-        each: impl FnMut(Vec<f64>) + Send,
+        each: &mut (dyn FnMut(Vec<f64>) + Send),
     ) -> Result<()> {
         wiener::filter(job, samples, self.on, each)
     }

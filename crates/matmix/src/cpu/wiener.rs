@@ -35,7 +35,7 @@ pub(super) fn filter(
     of: Filter<'_>,
     samples: &Samples<'_>,
     on: Instructions,
-    mut each: impl FnMut(Vec<f64>) + Send,
+    each: &mut (dyn FnMut(Vec<f64>) + Send),
 ) -> Result<()> {
     let double = Precision::Auto.is_double(samples.element(), of.model);
     redo::fold(samples, on, double, &Filtering { of, samples: samples.len() }, |rows| each(rows.values))

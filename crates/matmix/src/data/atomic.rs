@@ -16,7 +16,16 @@ use crate::error::{Error, Result};
 
 /// Lets `write` fill a temporary file in the folder of `path` and renames it to `path` once all is on disk.
 pub fn write_file(path: &Path, write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>) -> Result<()> {
-    let written = || -> io::Result<()> {
+    let mut write = Some(write);
+    put(path, &mut |out| write.take().map_or(Ok(()), |write| write(out)))
+}
+
+/// What is written, once.
+type Writing<'a> = dyn FnMut(&mut (dyn Write + Send)) -> io::Result<()> + 'a;
+
+/// [`write_file`] for all who write: what they write is compiled with them, how it comes to stand there once.
+fn put(path: &Path, write: &mut Writing<'_>) -> Result<()> {
+    let mut written = || -> io::Result<()> {
         match Place::of(path)? {
             Place::Stream => fill(&mut OpenOptions::new().append(true).open(path)?, write),
             Place::File { target, replaced } => {
@@ -53,7 +62,7 @@ pub fn remove_temporaries() {
     }
 }
 
-fn fill(file: &mut File, write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>) -> io::Result<()> {
+fn fill(file: &mut File, write: &mut Writing<'_>) -> io::Result<()> {
     let mut writer = BufWriter::new(file);
     write(&mut writer)?;
     writer.flush()
