@@ -1,9 +1,9 @@
 //! What a selection is worth: planted numbers found again, what a path costs, and how near it comes to a full grid.
 //!
 //! ```sh
-//! cargo run --release --example choosing -- planted [--seeds 0..20] [--components 3,6,10] [--samples 300,1000,5000]
+//! cargo run --release --example choosing -- planted [--seeds 0..20] [--components 3,6,10] [--samples 300,1000,5000] [--first 4]
 //! cargo run --release --example choosing -- path [--seeds 0..3]
-//! cargo run --release --example choosing -- grid [--most 20] [--ranks 2,4,6,8,10,12,14,16] [--held 4] [--only selection|grid]
+//! cargo run --release --example choosing -- grid [--most 20] [--ranks 2,4,6,8,10,12,14,16] [--held 4] [--seeds 0..1] [--only selection|grid]
 //! ```
 //!
 //! A line per run, so that seeds can be shared out among machines; the last lines sum up. Times are those of the processor, all threads together, so that
@@ -34,12 +34,14 @@ fn main() -> Outcome<()> {
             seeds("0..20")?,
             &numbers("--components", "3,6,10")?,
             &numbers("--samples", "300,1000,5000")?,
+            &numbers("--first", "4")?,
         ),
         Some("path") => path(seeds("0..3")?),
         Some("grid") => grid(
             numbers("--most", "20")?[0],
             &numbers("--ranks", "2,4,6,8,10,12,14,16")?,
             numbers("--held", "4")?[0],
+            seeds("0..1")?,
             given("--only").as_deref(),
         ),
         _ => Err("choosing planted | path | grid".into()),
@@ -66,7 +68,7 @@ const RANK: [usize; 2] = [3, 2];
 /// Components and ranks that were planted, found by a selection among 1..15 components and all ranks.
 ///
 /// A run counts as identifiable if the planted numbers explain fresh samples better than what was chosen, both fitted to the same samples.
-fn planted(seeds: Range<u64>, components: &[usize], samples: &[usize]) -> Outcome<()> {
+fn planted(seeds: Range<u64>, components: &[usize], samples: &[usize], first: &[usize]) -> Outcome<()> {
     let mut table = Vec::new();
     for &k in components {
         for &n in samples {
@@ -78,7 +80,7 @@ fn planted(seeds: Range<u64>, components: &[usize], samples: &[usize]) -> Outcom
                 let options = SelectOptions {
                     most_components: 15,
                     choose_rank: true,
-                    fit: FitOptions { seed, ..FitOptions::default() },
+                    fit: FitOptions { seed, rank: first.to_vec(), ..FitOptions::default() },
                     ..SelectOptions::default()
                 };
                 let begun = Instant::now();
@@ -186,12 +188,12 @@ fn processor_seconds() -> f64 {
 
 /// The chosen model beside the best of a full grid that is judged by the very samples in question: four fifths of the digits, and the other
 /// fifth, which neither has seen.
-fn grid(most: usize, ranks: &[usize], held: usize, only: Option<&str>) -> Outcome<()> {
+fn grid(most: usize, ranks: &[usize], held: usize, seeds: Range<u64>, only: Option<&str>) -> Outcome<()> {
     let all = digits().samples.scaled(1.0 / 255.0)?;
     let places = |test: bool| (0..all.len()).filter(|n| (n % 5 == held) == test).collect::<Vec<_>>();
     let (seen, fresh) = (all.clone().select(&places(false))?, all.clone().select(&places(true))?);
-    let mut ours = None;
-    if only != Some("grid") {
+    let mut ours = Vec::new();
+    for seed in if only == Some("grid") { 0..0 } else { seeds } {
         let begun = processor_seconds();
         // A fifth is held out once, as the samples are that judge the grid.
         let options = SelectOptions {
@@ -199,17 +201,27 @@ fn grid(most: usize, ranks: &[usize], held: usize, only: Option<&str>) -> Outcom
             choose_rank: true,
             most_rank: vec![ranks.iter().copied().max().unwrap_or(1)],
             folds: 1,
+            fit: FitOptions { seed, ..FitOptions::default() },
             ..SelectOptions::default()
         };
         let chosen = select(&seen, &options)?;
         let seconds = processor_seconds() - begun;
         let score = chosen.fit.model.score(&fresh)?;
-        let (k, rank) = parts(&chosen);
+        let (components, rank) = parts(&chosen);
         say(&format!(
-            "chosen: K = {k}, {rank:?}, fresh samples {score:.2}, {seconds:.1} s, {} candidates",
+            "held {held} seed {seed}: chosen K = {components}, {rank:?}, seen {:.2}, fresh samples {score:.2}, {seconds:.1} s, {} candidates",
+            chosen.fit.log_likelihood(),
             chosen.choice.candidates.len()
         ));
-        ours = Some((score, seconds));
+        let begun = processor_seconds();
+        let alone = fit(&seen, &FitOptions { components, rank, seed, ..FitOptions::default() })?;
+        say(&format!(
+            "the same numbers, fitted by themselves: seen {:.2}, fresh samples {:.2}, {:.1} s",
+            alone.log_likelihood(),
+            alone.model.score(&fresh)?,
+            processor_seconds() - begun
+        ));
+        ours.push((score, seconds));
     }
     if only == Some("selection") {
         return Ok(());
@@ -234,7 +246,7 @@ fn grid(most: usize, ranks: &[usize], held: usize, only: Option<&str>) -> Outcom
         "the best of {} on the grid: K = {k}, {r}x{r}, {score:.2}, {whole:.1} s",
         most * ranks.len()
     ));
-    if let Some((ours, seconds)) = ours {
+    for (ours, seconds) in ours {
         let percent = 100.0 * (ours - score) / score.abs();
         say(&format!("ours is {percent:+.2} % at {:.3} of its time", seconds / whole));
     }
