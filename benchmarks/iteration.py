@@ -15,7 +15,7 @@ from .maximize import Parameters
 
 
 def useful_flops(n: int, shape: tuple[int, ...], k: int, rank: int) -> float:
-    """The contractions of one iteration (a pass for each of the two modes) and nothing else."""
+    """The contractions of one iteration with a pass for each of the two modes, and nothing else."""
     p, q = shape
     return sum(2.0 * n * k * (p * q * rank + side * rank * rank) for side in (p, q))
 
@@ -85,7 +85,6 @@ def case(
         useful_flops=useful_flops(n, shape, k, rank),
         precision=precision,
         threads=threads,
-        tolerance=1e-5 if precision == "f32" else 1e-9,
         memory=memory,
         facts={"samples": n},
     )
