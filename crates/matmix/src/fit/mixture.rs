@@ -10,12 +10,13 @@ use super::options::{Algorithm, Dof, FitOptions, Search, Start};
 use super::paper::PaperSteps;
 use super::steps::{Evaluation, Extrapolation, Steps, Watch};
 use super::threads::with_threads;
+use super::updates::updates;
 use super::{by_class, passes, reseed, search, start};
 use crate::data::{Element, Missing, Samples, Tensors, read_mixture, write_mixture};
 use crate::error::{Error, Result};
 use crate::model::{Classes, Component, Event, History, Mixture, Noise, StopReason};
-use crate::pass::{Backend, EmPass, EmSums, Engine, MissingCells, Moments, Precision, Update};
-use crate::walk::{Stage, samples_per_run};
+use crate::pass::{EmPass, EmSums, Engine, MissingCells, Moments, Precision, Update};
+use crate::walk::Stage;
 
 /// A fitted mixture and how it came about.
 ///
@@ -332,43 +333,6 @@ pub(super) fn noise_floor(moments: &Moments, element: Element, relative: f64) ->
     if floor > 0.0 { floor } else { 1e-14 }
 }
 
-/// The passes of one iteration of a model over so many samples: one that updates every mode, or one per mode, whichever costs less.
-pub(super) fn updates(
-    (shape, rank, components): (&[usize], &[usize], usize),
-    samples: usize,
-    backend: &dyn Backend,
-) -> Vec<Update> {
-    let per_run = if backend.adds_in_place() { usize::MAX } else { samples_per_run(samples) };
-    if shape.len() == 1 || joint_pays_off(shape, rank, components, per_run) {
-        vec![Update::All]
-    } else {
-        (0..shape.len()).map(Update::Mode).collect()
-    }
-}
-
-/// Bytes of sums beyond which a pass that updates every mode is not considered.
-const JOINT_BYTES: usize = 256 << 20;
-
-/// Multiply-adds per element that reading and centring a sample is worth.
-const READING: usize = 4;
-
-/// Bytes of sums that stay in a processor's cache, and the multiply-adds that a number of larger ones is worth where they are made: for every
-/// run it is cleared, brought to double precision and added to those of other runs (measured: 2.5 to 5 ns with AVX-512).
-const CACHED_BYTES: usize = 2 << 20;
-const ADDING: usize = 100;
-
-/// Whether one pass with the sums of all modes costs less than a pass per mode, in multiply-adds per sample: the sums of all modes
-/// cost P ρ for each component that a sample really belongs to, one as a rule, and their size for every run.
-fn joint_pays_off(shape: &[usize], rank: &[usize], components: usize, per_run: usize) -> bool {
-    let (size, core_len): (usize, usize) = (shape.iter().product(), rank.iter().product());
-    let narrowest = rank.iter().copied().min().unwrap_or(1);
-    let pass = components * size * narrowest + READING * size;
-    let bytes = EmSums::bytes(shape, rank, components, Update::All);
-    let adding = if bytes <= CACHED_BYTES { 0 } else { ADDING * (bytes / size_of::<f64>()) / per_run.max(1) };
-    let joint = size * core_len + adding;
-    bytes <= JOINT_BYTES && pass + joint < shape.len() * pass
-}
-
 /// Samples that the smallest part of a set has at least, in all and per component: with fewer, small components would be lost.
 const LEAST_STAGE: usize = 1000;
 const LEAST_PER_COMPONENT: usize = 100;
@@ -509,24 +473,5 @@ impl Steps for MixtureSteps<'_> {
             self.tries = tries.iter().map(|&t| t as usize).collect();
         }
         Ok(model)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cpu::Cpu;
-
-    /// Sums of all modes are worth a pass where there are many samples for their size.
-    #[test]
-    fn one_pass_updates_every_mode_where_its_sums_cost_less_than_another_pass() {
-        let passes = |side: usize, rank: usize, k: usize, samples: usize| {
-            updates((&[side, side], &[rank, rank], k), samples, &Cpu::best()).len()
-        };
-        assert_eq!([1000, 10_000, 60_000].map(|n| passes(28, 4, 10, n)), [1, 1, 1]);
-        assert_eq!([1000, 60_000].map(|n| passes(28, 4, 200, n)), [2, 1], "2.5 million numbers");
-        assert_eq!([10_000, 2_000_000].map(|n| passes(64, 8, 16, n)), [2, 1], "four million numbers");
-        assert_eq!(passes(28, 4, 1, 60_000), 2, "the sums cost more than what is contracted");
-        assert_eq!(passes(512, 16, 4, 500), 2);
     }
 }

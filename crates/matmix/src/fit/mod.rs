@@ -6,6 +6,7 @@
 //! | [`steps`] | what the loop asks of whatever it fits |
 //! | [`iterate`] | the one loop, and its state |
 //! | [`mixture`] | a mixture by exact EM |
+//! | [`updates`] | how many passes an iteration is
 //! | [`maximize`] | the M-step: parameters from sums |
 //! | [`select`] | how many components, of what rank |
 //! | [`start`] | where a mixture begins |
@@ -41,6 +42,7 @@ mod select;
 mod start;
 mod steps;
 mod threads;
+mod updates;
 
 pub use iterate::{Finished, LoopOptions, Observer, Progress, iterate};
 pub use low_rank::{LowRankFit, LowRankOptions, fit_low_rank, fit_low_rank_on};

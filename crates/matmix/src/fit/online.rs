@@ -11,10 +11,11 @@
 //! Approximate by nature: where it ends depends on the order of the batches, and a full fit that begins there is better.
 
 use super::maximize::{Constraints, maximize};
-use super::mixture::{fit, noise_floor, updates, with_noise};
+use super::mixture::{fit, noise_floor, with_noise};
 use super::options::{Algorithm, FitOptions};
 use super::passes;
 use super::threads::with_threads;
+use super::updates::updates;
 use crate::data::{Missing, Samples};
 use crate::error::{Error, Result};
 use crate::linalg::Matrix;

@@ -3,8 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::super::maximize::{Constraints, least_weight, maximize};
-use super::super::mixture::{About, updates};
+use super::super::mixture::About;
 use super::super::options::FitOptions;
+use super::super::updates::updates;
 use crate::data::Samples;
 use crate::error::Result;
 use crate::model::Mixture;
