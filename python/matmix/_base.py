@@ -40,8 +40,10 @@ class History:
         cost, and its `steps`.
     choice : dict or None
         What components and ranks were chosen from, if they were; `Mixture.choice_` has it as an object.
+    samples : int
+        How many samples a pass over the whole set reads.
     passes : float
-        Passes over the whole set: one over a part counts as its share.
+        Passes over the whole set, those of a search and of all restarts included: one over a part counts as its share.
     events : list of dict
         What a user should know: components begun anew or starved, noise variances at their floor.
     stop : str
@@ -49,7 +51,7 @@ class History:
     restart : int
         Which of the `n_init` restarts was kept, counted from 0.
     seconds : float
-        How long all restarts took.
+        How long all restarts took, and what came before the fit was interrupted and gone on with.
     """
 
     log_likelihood: list[float] = field(default_factory=list)
@@ -57,6 +59,7 @@ class History:
     early: list[dict[str, Any]] = field(default_factory=list)
     search: dict[str, Any] | None = None
     choice: dict[str, Any] | None = None
+    samples: int = 0
     passes: float = 0.0
     events: list[dict[str, Any]] = field(default_factory=list)
     stop: str | None = None
@@ -74,6 +77,11 @@ class History:
         """The number of iterations, those over parts of the samples included."""
         series = [*(stage["log_likelihood"] for stage in self.early), self.log_likelihood]
         return sum(max(len(one) - 1, 0) for one in series)
+
+    @property
+    def samples_per_second(self) -> float:
+        """How many samples were read per second; not a number if nobody has looked at the clock."""
+        return self.samples * self.passes / self.seconds if self.seconds > 0 else float("nan")
 
     def to_json(self) -> str:
         """The way back."""
@@ -140,6 +148,10 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             str(getattr(self, "device", "cpu")),
         )
         return samples.array.ask(asked) if isinstance(samples.array, Blocks) else asked.about(samples.array)
+
+    def _answer(self, samples: Samples, *questions: str, **form: Any) -> Any:
+        """The same for whoever asked: NumPy's, or arrays of the kind that the samples are."""
+        return samples.answered(self._ask(samples, *questions, **form))
 
     def _rows_of(self, samples: Samples) -> tuple[int, ...]:
         """The axes of a result that stand for the parts of a sample which are samples to the model; mostly none."""

@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from . import _matmix
 from ._base import History, ModelEstimator, plain
 from ._choosing import AUTO, COMPONENTS, Choice, choose, from_history
+from ._output import OUTPUTS
 from ._progress import ProgressLine
 from ._validation import (
     AT_LEAST_ONE,
@@ -68,6 +69,7 @@ class MixtureFitting(ModelEstimator):
     n_threads: int | None
     precision: str
     device: str
+    output: str
     noise_floor: float
     prune: bool
     callback: Any
@@ -99,6 +101,7 @@ class MixtureFitting(ModelEstimator):
         "verbose": ["verbose"],
         "precision": one_of("precision"),
         "device": one_of("device"),
+        "output": [StrOptions(OUTPUTS)],
         "noise_floor": [Interval(Real, 0, 1, closed="neither")],
         "prune": ["boolean"],
         "callback": [callable, None],
@@ -336,6 +339,7 @@ class MixtureFitting(ModelEstimator):
         self.lower_bounds_ = list(history.log_likelihood)
         self.lower_bound_ = self.lower_bounds_[-1] if self.lower_bounds_ else float("nan")
         self.n_iter_ = history.n_iterations
+        self.passes_ = history.passes
 
 
 def _is_auto(value: Any) -> bool:

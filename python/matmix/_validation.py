@@ -17,6 +17,7 @@ from . import _matmix
 from ._blocks import Blocks, Parts, as_blocks
 from ._elements import native, plain_array
 from ._on_gpu import check_device, is_on_gpu
+from ._output import like
 
 Data: TypeAlias = ArrayLike | Blocks
 """Samples as a user gives them: whatever becomes an array, or blocks; Dask and lazily read arrays have no types."""
@@ -52,6 +53,8 @@ class Samples(NamedTuple):
     """What every value is multiplied with."""
     missing: str = "error"
     """What NaN is."""
+    given: Any = None
+    """What the user gave, if answers are to be arrays of its kind."""
 
     @property
     def n(self) -> int:
@@ -87,6 +90,10 @@ class Samples(NamedTuple):
         else:
             yield self.array, 0
 
+    def answered(self, out: Any) -> Any:
+        """A result as an array of the kind that was asked for."""
+        return out if self.given is None else like(self.given, out)
+
     def like(self, out: np.ndarray) -> np.ndarray:
         """A result (N, …) in the form and the precision of the input: flattened if that was, f32 if that was."""
         if self.flat and out.ndim > 2:
@@ -112,7 +119,13 @@ def check_samples(
     learns them with `owner_reset`.
     """
     samples = _shaped(estimator, X, reset, owner, owner_reset)._replace(missing=_missing_of(estimator))
-    return samples._replace(scale=estimator._factor(samples, fitting=reset))
+    given = X if answers_as_input(estimator) else None
+    return samples._replace(scale=estimator._factor(samples, fitting=reset), given=given)
+
+
+def answers_as_input(estimator: Any) -> bool:
+    """Whether an estimator was told to answer by arrays of the kind that it is asked about."""
+    return getattr(estimator, "output", "numpy") == "input"
 
 
 def _missing_of(estimator: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -66,6 +67,8 @@ class LowRank(ModelEstimator):
         sqrt(Σ‖X − X̂‖²/N) at the end.
     converged_ : bool
     n_iter_ : int
+    passes_ : float
+        Passes over all samples: one over a part counts as its share.
     history_ : History
     n_features_in_ : int
         The number of numbers in a sample.
@@ -131,7 +134,8 @@ class LowRank(ModelEstimator):
         weights = check_weights(sample_weight, samples.n)
         threads = None if self.n_threads is None else int(self.n_threads)
         input = samples.described()
-        model, errors, stop = _matmix.fit_low_rank(
+        begun = time.perf_counter()
+        model, errors, passes, stop = _matmix.fit_low_rank(
             samples.held(self._preset, weights, threads),
             samples.shape,
             preset=self._preset,
@@ -144,7 +148,9 @@ class LowRank(ModelEstimator):
             threads=threads,
         )
         self._remember(samples, input)
-        self._adopt(model, History(reconstruction_error=errors, stop=stop))
+        seconds = time.perf_counter() - begun
+        history = History(reconstruction_error=errors, samples=samples.n, passes=passes, stop=stop, seconds=seconds)
+        self._adopt(model, history)
         if stop == "max_iterations" and self.tol > 0:
             warnings.warn(
                 f"The fit was still changing after max_iter={self.max_iter} alternations; the model is kept.",
@@ -162,6 +168,7 @@ class LowRank(ModelEstimator):
         self.explained_variance_ratio_ = model.explained_variance_ratio
         self.converged_ = history.stop == "converged"
         self.n_iter_ = len(history.reconstruction_error)
+        self.passes_ = history.passes
         self.reconstruction_error_ = history.reconstruction_error[-1] if self.n_iter_ else float("nan")
 
     def transform(self, X: Data) -> np.ndarray:
@@ -209,6 +216,8 @@ class LowRank(ModelEstimator):
         yield "cores", " × ".join(map(str, self.rank_))
         yield "reconstruction error", f"{self.reconstruction_error_:.6g}"
         yield "iterations", f"{self.n_iter_} ({self.history_.stop or 'unknown'})"
+        if self.passes_:
+            yield "passes", f"{self.passes_:.1f}"
 
     def _pictures(self) -> np.ndarray:
         return self.mean_[None]

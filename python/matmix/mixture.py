@@ -18,7 +18,18 @@ from . import _matmix
 from ._blocks import in_memory
 from ._elements import check_array, plain_array
 from ._fitting import FitInterruptedWarning, MixtureFitting
-from ._validation import Data, Samples, Seed, Sides, check_choice, check_integer, check_samples, check_seed
+from ._output import on_host
+from ._validation import (
+    Data,
+    Samples,
+    Seed,
+    Sides,
+    answers_as_input,
+    check_choice,
+    check_integer,
+    check_samples,
+    check_seed,
+)
 
 REBUILT_BY = {"most_probable": "rebuilt", "weighted": "denoised"}
 """The rules of reconstruction, and the question that each of them is."""
@@ -107,6 +118,9 @@ class Mixture(DensityMixin, MixtureFitting):
         What computes `fit` and answers questions to a fitted model: the processor, an NVIDIA GPU, or a GPU where there
         is one and the work is worth the upload. Of samples that are elsewhere, it is what computes there, a Dask
         worker's own GPU. Missing cells and known labels are for the processor.
+    output : {"numpy", "input"}, default="numpy"
+        What answers about samples are: NumPy's arrays, or arrays of the library of X (PyTorch, CuPy, JAX) on the device
+        of X. Attributes of the model are always NumPy's.
     noise_floor : float, default=1e-6
         The smallest noise variance of a component, relative to the mean variance of the data per element.
     prune : bool, default=False
@@ -132,6 +146,8 @@ class Mixture(DensityMixin, MixtureFitting):
         Of Student-t noise; None if the noise is Gaussian.
     converged_ : bool
     n_iter_ : int
+    passes_ : float
+        Passes over all samples: one over a part counts as its share.
     lower_bound_ : float
         The mean log-likelihood per sample at the end (exact, not a bound; named as in scikit-learn).
     lower_bounds_ : list of float
@@ -200,6 +216,7 @@ class Mixture(DensityMixin, MixtureFitting):
         n_threads: int | None = None,
         precision: str = "auto",
         device: str = "cpu",
+        output: str = "numpy",
         noise_floor: float = 1e-6,
         prune: bool = False,
         callback: Callable[[_matmix.Progress], Any] | None = None,
@@ -228,6 +245,7 @@ class Mixture(DensityMixin, MixtureFitting):
         self.n_threads = n_threads
         self.precision = precision
         self.device = device
+        self.output = output
         self.noise_floor = noise_floor
         self.prune = prune
         self.callback = callback
@@ -239,12 +257,12 @@ class Mixture(DensityMixin, MixtureFitting):
     def predict(self, X: Data) -> np.ndarray:
         """The most probable component of every sample, shape (N,)."""
         samples = self._check(X)
-        return self._ask(samples, "component", each=self._rows_of(samples), dtype=np.int64)
+        return self._answer(samples, "component", each=self._rows_of(samples), dtype=np.int64)
 
     def predict_proba(self, X: Data) -> np.ndarray:
         """The responsibilities γ: how probable each component is for each sample, shape (N, K)."""
         samples = self._check(X)
-        return self._ask(samples, "responsibilities", each=(*self._rows_of(samples), len(self.weights_)))
+        return self._answer(samples, "responsibilities", each=(*self._rows_of(samples), len(self.weights_)))
 
     def transform(self, X: Data) -> np.ndarray:
         """The cores of every sample under all components, side by side: the paper's representation of a sample.
@@ -255,7 +273,7 @@ class Mixture(DensityMixin, MixtureFitting):
             `posterior` has the same numbers in the shape of the cores, `cores` those of the most probable component.
         """
         samples = self._check(X)
-        return self._ask(samples, "all_cores", each=(math.prod(self._cores_of(samples)),))
+        return self._answer(samples, "all_cores", each=(math.prod(self._cores_of(samples)),))
 
     def inverse_transform(self, X: ArrayLike) -> np.ndarray:
         """The samples that the cores of all components stand for.
@@ -273,13 +291,14 @@ class Mixture(DensityMixin, MixtureFitting):
         ndarray of shape (N, p_1, ..., p_D)
         """
         check_is_fitted(self)
-        cores, width = check_array(X), self._n_features_out
+        cores, width = check_array(on_host(X)), self._n_features_out
         if cores.ndim != 2 or cores.shape[1] != width:
             raise ValueError(
                 f"the cores of all components are needed as transform gives them, shape (N, {width}); got {cores.shape}"
             )
         out = self.model_.inverse_transform(np.ascontiguousarray(cores, np.float64).ravel())
-        return Samples(cores, self.sample_shape_, False).typed(out.reshape(len(cores), *self.sample_shape_))
+        samples = Samples(cores, self.sample_shape_, False, given=self._given(X))
+        return samples.answered(samples.typed(out.reshape(len(cores), *self.sample_shape_)))
 
     def cores(self, X: Data) -> tuple[np.ndarray, np.ndarray]:
         """The core of every sample under its most probable component, and that component.
@@ -294,7 +313,7 @@ class Mixture(DensityMixin, MixtureFitting):
         both = self._ask(samples, "core", "component", each=(*rows, size + 1), dtype=np.float64)
         shape = (math.prod(rows) * size,) if samples.flat else (*rows, *self.rank_)
         cores = both[..., :-1].astype(samples.precision).reshape(samples.n, *shape)
-        return cores, both[..., -1].astype(np.int64)
+        return samples.answered(cores), samples.answered(both[..., -1].astype(np.int64))
 
     def rebuild(self, cores: ArrayLike, components: ArrayLike | None = None) -> np.ndarray:
         """The samples that cores of known components stand for, ``L B Rᵀ + M``: the way back from `cores`.
@@ -310,7 +329,7 @@ class Mixture(DensityMixin, MixtureFitting):
         ndarray of shape (N, p_1, ..., p_D), or (N, P) if the cores are flattened
         """
         check_is_fitted(self)
-        cores = check_array(cores, what="cores")
+        given, cores = self._given(cores), check_array(on_host(cores), what="cores")
         rank, size = self.rank_, int(np.prod(self.rank_))
         if cores.ndim < 2 or cores.size != cores.shape[0] * size or cores.shape[1:] not in ((size,), rank):
             raise ValueError(
@@ -324,11 +343,12 @@ class Mixture(DensityMixin, MixtureFitting):
                     "came with it, or use reconstruct(X)"
                 )
             components = np.zeros(n, np.int64)
-        components = np.ascontiguousarray(components, dtype=np.int64)
+        components = np.ascontiguousarray(on_host(components), dtype=np.int64)
         if components.shape != (n,):
             raise ValueError(f"{components.size} components for {n} cores; exactly one per core is needed")
         out = self.model_.rebuild(np.ascontiguousarray(cores, np.float64).ravel(), components)
-        return Samples(cores, tuple(out.shape[1:]), cores.ndim == 2).like(out)
+        samples = Samples(cores, tuple(out.shape[1:]), cores.ndim == 2, given=given)
+        return samples.answered(samples.like(out))
 
     def reconstruct(self, X: Data, *, rule: str = "most_probable") -> np.ndarray:
         """Every sample rebuilt from its core, in the shape of X.
@@ -341,7 +361,7 @@ class Mixture(DensityMixin, MixtureFitting):
         """
         question = REBUILT_BY[check_choice("rule", rule)]
         samples = self._check(X)
-        return self._ask(samples, question, each=tuple(samples.array.shape[1:]))
+        return self._answer(samples, question, each=tuple(samples.array.shape[1:]))
 
     def denoise(self, X: Data) -> np.ndarray:
         """Every sample without its noise, in the shape of X: the posterior mean of the noiseless sample."""
@@ -397,13 +417,13 @@ class Mixture(DensityMixin, MixtureFitting):
         if not isinstance(temper, str) and (isinstance(temper, bool) or not isinstance(temper, numbers.Real)):
             problem = f"option `temper` is {temper!r}; it must be 'auto', 'none' or a number above 0 and at most 1"
             raise TypeError(problem)
-        samples = check_samples(self, plain_array(X, "X", "nan"), reset=False)
+        samples = check_samples(self, plain_array(X, "X", "nan"), reset=False)._replace(given=self._given(X))
         args, shape = (samples.array, samples.shape, self._preset), tuple(samples.array.shape)
         if draws is not None:
             seed = check_seed(self.random_state if random_state is None else random_state)
             count = check_integer("draws", draws, 1)
             drawn = self.model_.impute_draws(*args, scale=samples.scale, draws=count, seed=seed, temper=str(temper))
-            return samples.typed(drawn.reshape(count, *shape))
+            return samples.answered(samples.typed(drawn.reshape(count, *shape)))
         values, deviations, tempered = self.model_.impute(*args, scale=samples.scale, temper=str(temper))
         if temper == "auto" and tempered:
             warnings.warn(
@@ -412,20 +432,20 @@ class Mixture(DensityMixin, MixtureFitting):
                 UserWarning,
                 stacklevel=2,
             )
-        filled = samples.typed(values.reshape(shape))
-        return (filled, samples.typed(deviations.reshape(shape))) if return_std else filled
+        filled = samples.answered(samples.typed(values.reshape(shape)))
+        return (filled, samples.answered(samples.typed(deviations.reshape(shape)))) if return_std else filled
 
     def reconstruction_error(self, X: Data) -> float:
         """The paper's e = sqrt(Σ‖X − X̂‖²/N), over observed cells."""
-        return float(np.sqrt(self.squared_errors(X).mean()))
+        return math.sqrt(float(self.squared_errors(X).mean()))
 
     def squared_errors(self, X: Data) -> np.ndarray:
         """‖X_n − X̂_n‖² of every sample, shape (N,), rebuilt by its most probable component."""
-        return self._ask(self._check(X), "squared_error", each=(), dtype=np.float64, total=True)
+        return self._answer(self._check(X), "squared_error", each=(), dtype=np.float64, total=True)
 
     def score_samples(self, X: Data) -> np.ndarray:
         """ln p(X_n) of every sample, shape (N,)."""
-        return self._ask(self._check(X), "log_likelihood", each=(), dtype=np.float64, total=True)
+        return self._answer(self._check(X), "log_likelihood", each=(), dtype=np.float64, total=True)
 
     def score(self, X: Data, y: ArrayLike | None = None) -> float:
         """The mean log-likelihood per sample."""
@@ -442,7 +462,8 @@ class Mixture(DensityMixin, MixtureFitting):
         """
         samples = self._check(X)
         mean = self._ask(samples, "all_cores", each=self._cores_of(samples))
-        return Posterior(mean, samples.typed(self.model_.posterior_variance()))
+        variance = samples.typed(self.model_.posterior_variance())
+        return Posterior(samples.answered(mean), samples.answered(variance))
 
     def bic(self, X: Data) -> float:
         """The Bayesian information criterion; smaller is better."""
@@ -600,6 +621,10 @@ class Mixture(DensityMixin, MixtureFitting):
     def _n_features_out(self) -> int:
         return len(self.weights_) * super()._n_features_out
 
+    def _given(self, cores: Any) -> Any:
+        """What answers about cores are to be like, if they are to be like them."""
+        return cores if answers_as_input(self) else None
+
     def _cores_of(self, samples: Samples) -> tuple[int, ...]:
         """The shape of the cores of one sample under all components."""
         return (*self._rows_of(samples), len(self.weights_), *self.rank_)
@@ -617,6 +642,8 @@ class Mixture(DensityMixin, MixtureFitting):
             yield "degrees of freedom", ", ".join(f"{v:.3g}" for v in self.degrees_of_freedom_[:12])
         yield "mean log-likelihood", f"{self.lower_bound_:.6g}"
         yield "iterations", f"{self.n_iter_} ({self.history_.stop or 'unknown'})"
+        if self.passes_:
+            yield "passes", f"{self.passes_:.1f}"
 
     def _pictures(self) -> np.ndarray:
         return self.means_

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from ._validation import Samples, Seed, Sides, check_integer
+from ._output import like, on_host
+from ._validation import Samples, Seed, Sides, answers_as_input, check_integer
 from .low_rank import LowRank
 from .mixture import Mixture
 
@@ -82,6 +83,7 @@ class _One(Mixture):
         n_threads: int | None = None,
         precision: str = "auto",
         device: str = "cpu",
+        output: str = "numpy",
         noise_floor: float = 1e-6,
         prune: bool = False,
         callback: Callable[[Any], Any] | None = None,
@@ -107,6 +109,7 @@ class _One(Mixture):
         self.n_threads = n_threads
         self.precision = precision
         self.device = device
+        self.output = output
         self.noise_floor = noise_floor
         self.prune = prune
         self.callback = callback
@@ -195,13 +198,14 @@ class MP2DPCA(Mixture):
         components : array of int of shape (N, p), optional
             The component of each row; may be left out when there is only one.
         """
-        cores = np.asarray(cores)
+        given, cores = cores, np.asarray(on_host(cores))
         flat = cores.ndim == 2
         rows = cores.reshape(-1, self.rank_[0])
         if components is not None:
-            components = np.asarray(components).ravel()
+            components = np.asarray(on_host(components)).ravel()
         out = super().rebuild(rows, components)
-        return out.reshape(len(cores), -1) if flat else out.reshape(len(cores), -1, out.shape[-1])
+        out = out.reshape(len(cores), -1) if flat else out.reshape(len(cores), -1, out.shape[-1])
+        return like(given, out) if answers_as_input(self) else out
 
     def sample(
         self, n_samples: int = 1, *, noise: bool = True, random_state: Seed = None

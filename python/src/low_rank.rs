@@ -25,7 +25,7 @@ pub(crate) struct LowRankModel {
 
 type Array<'py> = Bound<'py, PyArrayDyn<f64>>;
 
-/// Fits a low-rank model: the model, e after each alternation and why it ended.
+/// Fits a low-rank model: the model, e after each alternation, passes over all samples and why it ended.
 #[pyfunction]
 #[pyo3(signature = (x, shape, *, preset, weights, scale, rank, centred, max_iter, tol, threads))]
 pub(crate) fn fit_low_rank(
@@ -40,13 +40,13 @@ pub(crate) fn fit_low_rank(
     max_iter: usize,
     tol: f64,
     threads: Option<usize>,
-) -> PyResult<(LowRankModel, Vec<f64>, &'static str)> {
+) -> PyResult<(LowRankModel, Vec<f64>, f64, &'static str)> {
     let engine =
         x.engine(&shape, preset, weights.as_ref(), scale, Missing::Error, &Arc::new(Meter::new()))?;
     let rank = preset_rank(preset, &shape, rank)?;
     let options = LowRankOptions { rank, centred, max_iter, tol, threads: pools::threads(threads) };
     let fit = x.fitted(detached(py, || matmix::fit_low_rank_on(&*engine, &options)))?;
-    Ok((LowRankModel { model: fit.model }, fit.reconstruction_error, fit.stop.name()))
+    Ok((LowRankModel { model: fit.model }, fit.reconstruction_error, fit.passes, fit.stop.name()))
 }
 
 #[pymethods]

@@ -33,6 +33,8 @@ pub(crate) struct Progress {
     share: f64,
     /// Passes over the whole set so far: one over a part counts as its share.
     passes: f64,
+    /// How long the fit has taken so far, in seconds.
+    seconds: f64,
     /// The mean log-likelihood per sample.
     log_likelihood: f64,
     /// The reconstruction error e.
@@ -47,13 +49,14 @@ pub(crate) struct Progress {
 impl Progress {
     fn __repr__(&self) -> String {
         format!(
-            "Progress(restart={}, n_init={}, iteration={}, max_iter={}, share={}, passes={}, log_likelihood={}, reconstruction_error={}, step={}, n_components={})",
+            "Progress(restart={}, n_init={}, iteration={}, max_iter={}, share={}, passes={}, seconds={}, log_likelihood={}, reconstruction_error={}, step={}, n_components={})",
             self.restart,
             self.n_init,
             self.iteration,
             self.max_iter,
             self.share,
             self.passes,
+            self.seconds,
             self.log_likelihood,
             self.reconstruction_error,
             self.step.map_or("None".into(), |step| format!("'{step}'")),
@@ -180,6 +183,7 @@ fn snapshot(now: &matmix::Progress<'_>) -> Progress {
         max_iter: now.max_iter,
         share: now.share,
         passes: now.passes,
+        seconds: now.seconds,
         log_likelihood: now.log_likelihood,
         reconstruction_error: now.reconstruction_error,
         step: now.search.map(|step| step.kind.name()),

@@ -101,6 +101,22 @@ class ByDlpack:
         return self.X.__dlpack__()
 
 
+class Foreign:
+    """An array of a library that follows the array API standard, on a device of its own."""
+
+    def __init__(self, X, device="there"):
+        self.X, self.device, self.shape, self.dtype = np.asarray(X), device, X.shape, X.dtype
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self.X, dtype)
+
+    def __array_namespace__(self):
+        return types.SimpleNamespace(asarray=lambda X, device: Foreign(X, device))
+
+    def mean(self):
+        return self.X.mean()
+
+
 QUESTIONS = ["score_samples", "predict_proba", "transform", "reconstruct", "reconstruction_error", "bic"]
 
 
@@ -199,6 +215,41 @@ def test_whoever_holds_blocks_knows_the_device(kind):
         assert np.allclose(there, expected, rtol=1e-4, atol=1e-3)
 
 
+ARRAYS = ["predict", "predict_proba", "transform", "reconstruct", "denoise", "squared_errors", "score_samples"]
+
+
+def answers(model, X):
+    """All arrays that a model answers with."""
+    found = {name: getattr(model, name)(X) for name in ARRAYS}
+    found["cores"], found["component"] = model.cores(X)
+    found["rebuilt"] = model.rebuild(found["cores"], found["component"])
+    found["inverse"] = model.inverse_transform(found["transform"])
+    found["mean"], found["variance"] = model.posterior(X)
+    return found
+
+
+@pytest.mark.parametrize("kind", [matmix.Mixture, matmix.MP2DPCA])
+def test_answers_are_arrays_of_the_kind_of_the_samples_if_they_are_asked_to_be(kind):
+    X = some_samples(60)
+    model = kind(2, rank=2, random_state=0, missing="nan").fit(X)
+    expected = answers(model, X)
+    assert all(type(found) is np.ndarray for found in answers(model, Foreign(X)).values()), "NumPy's unless asked"
+    model.set_params(output="input")
+    for name, found in answers(model, Foreign(X)).items():
+        assert type(found) is Foreign and found.device == "there", name
+        assert np.array_equal(found.X, expected[name]) and found.dtype == expected[name].dtype, name
+    # Numbers stay numbers, and arrays of NumPy theirs.
+    assert model.score(Foreign(X)) == model.score(X) == expected["score_samples"].mean()
+    assert model.reconstruction_error(Foreign(X)) == model.reconstruction_error(X)
+    assert all(type(found) is np.ndarray for found in answers(model, X).values())
+    assert type(model.predict(X.tolist())) is np.ndarray, "lists are no arrays"
+    X[0, 1, 2] = np.nan
+    filled, std = model.impute(Foreign(X), return_std=True)
+    assert type(filled) is type(std) is Foreign and not np.isnan(filled.X).any()
+    with pytest.raises(ValueError, match="'output' parameter of M"):
+        model.set_params(output="torch").fit(some_samples(60))
+
+
 def test_missing_cells_are_for_the_processor():
     X = some_samples(300)
     X[5, 3, 2] = np.nan
@@ -242,6 +293,21 @@ def test_tensors_of_pytorch_are_used_where_they_are(torch, dtype):
         model.set_params(max_iter=20, tol=0).fit(x, sample_weight=weights) for model, x in ((here, X), (there, tensor))
     )
     assert abs(a.lower_bound_ - b.lower_bound_) < 1e-6 * abs(a.lower_bound_)
+
+
+@pytest.mark.parametrize("library", ["torch", "cupy"])
+def test_answers_stay_on_the_gpu_if_they_are_asked_to(gpu, library):
+    xp = pytest.importorskip(library, reason=f"LEFT OUT, no {library}")
+    X = some_samples(500)
+    there = xp.asarray(X, device="cuda") if library == "torch" else xp.asarray(X)
+    model = matmix.Mixture(3, rank=2, random_state=0, device="cuda").fit(X)
+    expected = answers(model, there)
+    assert all(type(found) is np.ndarray for found in expected.values()), "NumPy's unless asked"
+    for name, found in answers(model.set_params(output="input"), there).items():
+        assert type(found) is type(there) and found.device == there.device, name
+        assert np.array_equal(found.cpu().numpy() if library == "torch" else found.get(), expected[name]), name
+    assert model.score(there) == pytest.approx(expected["score_samples"].mean(), rel=1e-12)
+    assert model.reconstruction_error(there) > 0
 
 
 def test_tensors_that_cannot_be_used_say_why(torch):

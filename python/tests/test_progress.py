@@ -19,7 +19,8 @@ def test_a_callback_sees_every_iteration_on_the_calling_thread(digits):
     def callback(progress):
         assert threading.current_thread() is threading.main_thread()
         if progress.step is None:
-            seen.append((progress.restart, progress.iteration, progress.log_likelihood))
+            seen.append((progress.restart, progress.iteration, progress.log_likelihood, progress.passes))
+        assert progress.seconds > 0
         assert "iteration=" in repr(progress) and progress.max_iter == 4 and progress.n_init == 2
 
     model = matmix.Mixture(3, rank=2, random_state=0, n_init=2, max_iter=4, tol=0, callback=callback)
@@ -27,6 +28,18 @@ def test_a_callback_sees_every_iteration_on_the_calling_thread(digits):
     assert [s[:2] for s in seen] == [(r, i) for r in range(2) for i in range(5)]
     kept = [s[2] for s in seen if s[0] == model.history_.restart]
     assert kept == model.lower_bounds_
+    # Of all restarts, whichever was kept.
+    assert [s[3] for s in seen] == sorted(s[3] for s in seen) and seen[-1][3] == model.passes_ == model.history_.passes
+    rate = len(digits[0]) * model.passes_ / model.history_.seconds
+    assert model.history_.samples == len(digits[0]) and model.history_.samples_per_second == pytest.approx(rate)
+
+
+def test_a_low_rank_model_counts_its_passes(digits):
+    model = matmix.GLRAM(rank=4).fit(digits[0])
+    # One to begin with, and one per mode of every alternation.
+    assert model.passes_ == model.history_.passes >= 2 * model.n_iter_
+    assert model.history_.samples_per_second > 0
+    assert np.isnan(matmix._base.History().samples_per_second)
 
 
 @pytest.mark.parametrize("threads", [None, 1])

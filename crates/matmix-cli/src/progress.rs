@@ -138,6 +138,7 @@ pub(crate) fn steps(quiet: bool, len: usize) -> ProgressBar {
 pub(crate) struct FitLine {
     bar: ProgressBar,
     words: Words,
+    samples: usize,
 }
 
 impl FitLine {
@@ -145,7 +146,7 @@ impl FitLine {
         let bar = bar(quiet, 1, "{bar:20} {msg}");
         let words = Words::new(&bar, samples);
         words.say("starting".into());
-        Self { bar, words }
+        Self { bar, words, samples: samples.len() }
     }
 
     /// Shows one iteration; breaks after a signal. From the first one on there is a model to keep.
@@ -165,14 +166,7 @@ impl FitLine {
             0 => String::new(),
             _ => format!(", {:#} left at most", HumanDuration(self.bar.eta())),
         };
-        let part = match p.share {
-            1.0 => String::new(),
-            share => format!(" on 1/{} of the samples", (1.0 / share).round()),
-        };
-        self.words.say(format!(
-            "{start}iteration {}/{}{part}, log-likelihood {:.4}, error {:.4}{left}",
-            p.iteration, p.max_iter, p.log_likelihood, p.reconstruction_error
-        ));
+        self.words.say(format!("{start}{}{left}", iteration_words(p, self.samples)));
         if interrupt::by().is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
@@ -180,6 +174,24 @@ impl FitLine {
         self.words.end();
         self.bar.finish_and_clear();
     }
+}
+
+/// Where a fit of so many samples stands.
+fn iteration_words(p: &Progress<'_>, samples: usize) -> String {
+    let part = match p.share {
+        1.0 => String::new(),
+        share => format!(" on 1/{} of the samples", (1.0 / share).round()),
+    };
+    let rate = samples as f64 * p.passes / p.seconds;
+    format!(
+        "iteration {}/{}{part}, log-likelihood {:.4}, error {:.4}, {:.1} passes at {} samples/s",
+        p.iteration,
+        p.max_iter,
+        p.log_likelihood,
+        p.reconstruction_error,
+        p.passes,
+        count(rate as usize)
+    )
 }
 
 /// What a search has just done.
@@ -199,7 +211,33 @@ fn search_words(step: &SearchStep) -> String {
 
 #[cfg(test)]
 mod tests {
+    use matmix::{FitOptions, Search};
+
     use super::*;
+
+    #[test]
+    fn an_iteration_says_what_it_has_cost() {
+        let samples = Samples::from_vec(&[3], (0..360).map(f64::from).collect::<Vec<_>>()).unwrap();
+        let options = FitOptions {
+            rank: vec![1],
+            search: Search::None,
+            max_iter: 2,
+            tol: 0.0,
+            ..FitOptions::default()
+        };
+        let mut lines = vec![];
+        let fitted = matmix::fit_with(&samples, &options, &mut |p| {
+            lines.push((iteration_words(p, samples.len()), p.passes, p.seconds));
+            ControlFlow::Continue(())
+        });
+        assert_eq!(lines.len(), 3, "{fitted:?}");
+        for (t, (line, passes, seconds)) in lines.iter().enumerate() {
+            assert!(line.starts_with(&format!("iteration {t}/2, log-likelihood -")), "{line}");
+            let rate = count((120.0 * passes / seconds) as usize);
+            assert!(line.ends_with(&format!(", {passes:.1} passes at {rate} samples/s")), "{line}");
+        }
+        assert_eq!(lines[2].1, 3.0);
+    }
 
     #[test]
     fn a_search_says_what_it_does() {

@@ -214,6 +214,8 @@ impl Preset {
         let fit = fit_low_rank_on(&*backend.over(&view)?, &options)?;
         let history = History {
             reconstruction_error: fit.reconstruction_error,
+            samples: view.len(),
+            passes: fit.passes,
             stop: Some(fit.stop),
             seconds: started.elapsed().as_secs_f64(),
             ..History::default()

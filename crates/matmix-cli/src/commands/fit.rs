@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use matmix::error::sides;
 use matmix::pass::MissingCells;
 use matmix::{
-    Algorithm, Checkpoint, Device, Event, FitOptions, Model, ModelFile, Noise, Preset, PresetFit,
+    Algorithm, Checkpoint, Device, Event, FitOptions, History, Model, ModelFile, Noise, Preset, PresetFit,
     SelectOptions, Start, StopReason,
 };
 use serde_json::{Value, json};
@@ -133,7 +133,6 @@ impl Fit {
             let _working = working(quiet, format!("fitting {preset}"), samples);
             preset.fit_by(&*backend, samples, &options, &mut |_| std::ops::ControlFlow::Continue(()))?
         };
-        let seconds = fit.history.seconds;
         let input = self.options.remembered(&data)?;
         let input = match &windows {
             Some((_, patches)) => input.with_patches(patches.clone()),
@@ -145,9 +144,9 @@ impl Fit {
         let view = preset.view(samples)?;
         let parts = view.len() / samples.len();
         let figures = Figures::new(&fit, samples.len(), parts);
-        self.tell(&fit, &figures, samples.len(), samples.shape(), seconds, quiet);
+        self.tell(&fit, &figures, samples.len(), samples.shape(), quiet);
         if self.json {
-            output::json(&figures.json(&fit, samples.len(), samples.shape(), seconds, options.seed))?;
+            output::json(&figures.json(&fit, samples.len(), samples.shape(), options.seed))?;
         }
         Ok(())
     }
@@ -196,7 +195,8 @@ impl Fit {
         let answer = answer?;
         let file = ModelFile::load(&self.output)?;
         let preset: Preset = file.name.as_deref().unwrap_or_default().parse()?;
-        let history = file.history.unwrap_or_default();
+        let seconds = answer["seconds"].as_f64().unwrap_or_default();
+        let history = History { seconds, ..file.history.unwrap_or_default() };
         let (model, assigned, missing) = (file.model, vec![], MissingCells::default());
         let fit = PresetFit { preset, model, history, assigned, missing, never_observed: 0 };
         let axes = answer["shape"].as_array().into_iter().flatten();
@@ -204,10 +204,9 @@ impl Fit {
         let parts = shape.iter().product::<usize>() / fit.model.shape().iter().product::<usize>();
         let samples = answer["n_samples"].as_u64().unwrap_or_default() as usize;
         let figures = Figures::new(&fit, samples, parts);
-        let seconds = answer["seconds"].as_f64().unwrap_or_default();
-        self.tell(&fit, &figures, samples, &shape, seconds, quiet);
+        self.tell(&fit, &figures, samples, &shape, quiet);
         if self.json {
-            output::json(&figures.json(&fit, samples, &shape, seconds, options.seed))?;
+            output::json(&figures.json(&fit, samples, &shape, options.seed))?;
         }
         Ok(())
     }
@@ -276,15 +275,7 @@ impl Fit {
         described
     }
 
-    fn tell(
-        &self,
-        fit: &PresetFit,
-        figures: &Figures,
-        samples: usize,
-        shape: &[usize],
-        seconds: f64,
-        quiet: bool,
-    ) {
+    fn tell(&self, fit: &PresetFit, figures: &Figures, samples: usize, shape: &[usize], quiet: bool) {
         let say = |line: &str| output::say(quiet, line);
         let model = &fit.model;
         say(&format!(
@@ -308,10 +299,10 @@ impl Fit {
             Model::Mixture(_) => format!("log-likelihood {:.4} per sample, ", figures.log_likelihood),
             Model::LowRank(_) => String::new(),
         };
+        let Figures { passes, seconds, reconstruction_error: error, .. } = figures;
         let iterations = plural(figures.iterations, "iteration");
-        let error = figures.reconstruction_error;
         say(&format!(
-            "{how} after {iterations} in {seconds:.1} s: {likelihood}reconstruction error {error:.4}"
+            "{how} after {iterations} ({passes:.1} passes) in {seconds:.1} s: {likelihood}reconstruction error {error:.4}"
         ));
         if fit.missing.cells > 0 {
             say(&missing(fit, samples, shape));
@@ -428,14 +419,14 @@ pub(crate) struct Figures {
     pub(crate) bic: f64,
     /// Passes over the whole set.
     pub(crate) passes: f64,
+    pub(crate) samples_per_second: f64,
+    pub(crate) seconds: f64,
 }
 
 /// The iterations of a fit by the share of the samples they saw.
 fn stages(history: &matmix::History) -> Value {
-    let early = history.early.iter().map(|e| (e.share, e.reconstruction_error.len()));
-    let all = [(1.0, history.reconstruction_error.len())];
-    let stage = |(share, evaluated): (f64, usize)| json!({ "share": share, "n_iterations": evaluated.saturating_sub(1) });
-    early.chain(all).map(stage).collect()
+    let stage = |(share, iterations): (f64, usize)| json!({ "share": share, "n_iterations": iterations });
+    history.stages().map(stage).collect()
 }
 
 impl Figures {
@@ -457,10 +448,12 @@ impl Figures {
                 Model::LowRank(_) => f64::NAN,
             },
             passes: history.passes,
+            samples_per_second: history.samples_per_second().unwrap_or(f64::NAN) / parts as f64,
+            seconds: history.seconds,
         }
     }
 
-    fn json(&self, fit: &PresetFit, samples: usize, shape: &[usize], seconds: f64, seed: u64) -> Value {
+    fn json(&self, fit: &PresetFit, samples: usize, shape: &[usize], seed: u64) -> Value {
         let (weights, noise): (Vec<f64>, Vec<f64>) = match &fit.model {
             Model::Mixture(m) => {
                 (m.weights().to_vec(), m.components().iter().map(|c| c.noise_variance()).collect())
@@ -482,8 +475,8 @@ impl Figures {
             "bic": self.bic,
             "passes": self.passes,
             "search": fit.history.search,
-            "samples_per_second": samples as f64 * self.passes / seconds,
-            "seconds": seconds,
+            "samples_per_second": self.samples_per_second,
+            "seconds": self.seconds,
             "seed": seed,
             "weights": weights,
             "noise_variance": noise,

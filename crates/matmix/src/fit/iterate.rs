@@ -96,8 +96,10 @@ pub struct Progress<'a> {
     pub max_iter: usize,
     /// The share of the samples that the iteration has seen.
     pub share: f64,
-    /// Passes over the whole set so far: one over a part counts as its share.
+    /// Passes over the whole set so far, those of earlier restarts included: one over a part counts as its share.
     pub passes: f64,
+    /// How long the fit has taken so far, in seconds.
+    pub seconds: f64,
     /// The mean log-likelihood per sample.
     pub log_likelihood: f64,
     /// The reconstruction error e.
@@ -118,6 +120,7 @@ impl<'a> Progress<'a> {
             max_iter,
             share: 1.0,
             passes: 0.0,
+            seconds: 0.0,
             log_likelihood: step.log_likelihood,
             reconstruction_error: f64::NAN,
             model: None,
@@ -230,15 +233,31 @@ pub fn iterate<S: Steps>(
             best: None,
         },
     };
+    let clock = Clock { earlier: state.history.seconds, started };
     while state.restart < options.n_init {
-        let mut running = Running { steps, options, keeper: keeper.as_ref(), state: &mut state, observer };
+        let mut running =
+            Running { steps, options, keeper: keeper.as_ref(), state: &mut state, observer, clock };
         if running.restart()?.is_break() {
             break;
         }
     }
     let Some(mut best) = state.best else { unreachable!("at least one restart has ended") };
-    best.history.seconds += started.elapsed().as_secs_f64();
+    best.history.passes = state.history.passes;
+    best.history.seconds = clock.seconds();
     Ok(best)
+}
+
+/// How long a fit has taken, also before it was gone on with.
+#[derive(Clone, Copy)]
+struct Clock {
+    earlier: f64,
+    started: Instant,
+}
+
+impl Clock {
+    fn seconds(&self) -> f64 {
+        self.earlier + self.started.elapsed().as_secs_f64()
+    }
 }
 
 /// Whether a state that was kept while so many iterations were allowed can be gone on from with these options.
@@ -264,25 +283,28 @@ struct Running<'a, 'o, S: Steps> {
     keeper: Option<&'a Keeper<'a>>,
     state: &'a mut State<S::Model>,
     observer: &'a mut Observer<'o>,
+    clock: Clock,
 }
 
 impl<S: Steps> Running<'_, '_, S> {
     /// Runs a restart from its beginning or from the state of a checkpoint; breaks if the callback stopped it.
     fn restart(&mut self) -> Result<ControlFlow<()>> {
         let mut interrupted = false;
+        let before = self.state.history.passes;
         let mut model = match self.state.model.take() {
             Some(model) => model,
             None => {
                 let restart = self.state.restart;
-                self.state.history = History { restart, ..History::default() };
+                self.state.history = History { restart, passes: before, ..History::default() };
                 self.state.accelerator = Accelerator::default();
                 // Without iterations there is nothing to be quick about.
                 self.state.stage =
                     if self.options.max_iter == 0 { Stage::ALL } else { self.steps.first_stage() };
                 let (observer, LoopOptions { n_init, max_iter, .. }) = (&mut *self.observer, self.options);
+                let clock = self.clock;
                 let mut watch = |step: &SearchStep| {
                     let progress = Progress::searching(restart, *n_init, *max_iter, step);
-                    let flow = observer(&progress);
+                    let flow = observer(&Progress { passes: before, seconds: clock.seconds(), ..progress });
                     interrupted |= flow.is_break();
                     flow
                 };
@@ -291,8 +313,10 @@ impl<S: Steps> Running<'_, '_, S> {
         };
         let cut_short = interrupted;
         if cut_short {
-            // Half a search is no start: resuming searches again.
+            // Half a search is no start: resuming searches again, and counts its passes then.
+            let searched = std::mem::replace(&mut self.state.history.passes, before);
             self.keep(None);
+            self.state.history.passes = searched;
         }
         let mut now;
         if self.state.history.has_begun() {
@@ -422,6 +446,7 @@ impl<S: Steps> Running<'_, '_, S> {
             max_iter: self.options.max_iter,
             share: self.state.stage.share(),
             passes: history.passes,
+            seconds: self.clock.seconds(),
             log_likelihood,
             reconstruction_error,
             model: self.steps.shown(model),
@@ -439,6 +464,7 @@ impl<S: Steps> Running<'_, '_, S> {
     /// so, once.
     fn keep(&mut self, running: Option<&S::Model>) {
         let Some(keeper) = self.keeper else { return };
+        self.state.history.seconds = self.clock.seconds();
         let Err(error) = keeper.save(self.steps, self.state, running, self.options.max_iter) else { return };
         let iteration = self.state.history.n_iterations();
         let history = match (running, &mut self.state.best) {
@@ -452,7 +478,9 @@ impl<S: Steps> Running<'_, '_, S> {
 
     /// Ends a restart: keeps its model if it is the best so far.
     fn finish(&mut self, model: S::Model, now: &Evaluation<S::Sums>, stop: StopReason) {
-        let mut history = std::mem::take(&mut self.state.history);
+        // What all restarts cost is counted on.
+        let begun = History { passes: self.state.history.passes, ..History::default() };
+        let mut history = std::mem::replace(&mut self.state.history, begun);
         history.stop = Some(stop);
         history.events.extend(self.steps.remarks(&model, now));
         let last = |h: &History| h.log_likelihood.last().copied().unwrap_or(f64::NEG_INFINITY);

@@ -86,6 +86,8 @@ impl Default for LowRankOptions {
 /// assert_eq!(fitted.stop, StopReason::Converged);
 /// let last = *fitted.reconstruction_error.last().unwrap();
 /// assert!((last - fitted.model.reconstruction_error(&samples)?).abs() < 1e-9 * last);
+/// // The mean, and then the samples as one scatter: the rest is made from it.
+/// assert_eq!(fitted.passes, 2.0);
 /// # Ok::<(), matmix::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
@@ -94,6 +96,8 @@ pub struct LowRankFit {
     pub model: LowRank,
     /// e(t) = sqrt(Σ‖X − X̂‖²/N) after each alternation.
     pub reconstruction_error: Vec<f64>,
+    /// Passes over the whole set: one over a part counts as its share.
+    pub passes: f64,
     /// Why it ended.
     pub stop: StopReason,
 }
@@ -151,7 +155,8 @@ fn fit(samples: &dyn Engine, rank: &[usize], options: &LowRankOptions) -> Result
     let reconstruction_error = found.captured.iter().map(|c| (total - c).max(0.0).sqrt()).collect();
     let model = LowRank::new(samples.shape(), mean, found.loadings)?.with_variance(found.variances, total);
     let stop = if found.converged { StopReason::Converged } else { StopReason::MaxIterations };
-    Ok(LowRankFit { model, reconstruction_error, stop })
+    let passes = found.passes + if options.centred { 1.0 } else { 0.0 };
+    Ok(LowRankFit { model, reconstruction_error, passes, stop })
 }
 
 /// What [`alternate`] found.
@@ -163,6 +168,8 @@ pub(super) struct Loadings {
     captured: Vec<f64>,
     /// The mean square of the samples less their mean.
     total: f64,
+    /// Passes over the whole set.
+    passes: f64,
     converged: bool,
 }
 
@@ -186,6 +193,7 @@ pub(super) fn rough_loadings(
             variances: vec![values],
             captured,
             total,
+            passes: 1.0,
             converged: true,
         });
     }
@@ -233,6 +241,7 @@ fn alternate_by(
         whole: None,
         at_hand: None,
         captured: vec![],
+        passes: if all.is_some() { 1.0 } else { 0.0 },
     };
     if steps.way == Way::Whole {
         steps.whole = steps.taken(passes::whole_scatter(samples, mean)?).pop();
@@ -283,7 +292,8 @@ fn alternate_by(
     let identity = |(v, &p): (Option<Matrix>, &usize)| v.unwrap_or_else(|| Matrix::identity(p, p));
     let loadings = found.loadings.into_iter().zip(shape).map(identity).collect();
     let total = steps.total.unwrap_or(0.0);
-    Ok(Loadings { loadings, variances: found.variances, captured: errors, total, converged })
+    let passes = steps.passes;
+    Ok(Loadings { loadings, variances: found.variances, captured: errors, total, passes, converged })
 }
 
 /// Loadings that are being found, mode after mode.
@@ -319,10 +329,14 @@ struct AlternatingSteps<'a> {
     at_hand: Option<Matrix>,
     /// The mean square that is captured, after each mode.
     captured: Vec<f64>,
+    /// Passes over the whole set so far.
+    passes: f64,
 }
 
 impl AlternatingSteps<'_> {
+    /// The scatters that a pass has found.
     fn taken(&mut self, sums: ScatterSums) -> Vec<Matrix> {
+        self.passes += 1.0;
         self.total.get_or_insert(sums.squares / self.weight);
         sums.scatters
     }
@@ -348,7 +362,8 @@ impl Steps for AlternatingSteps<'_> {
         let mut model = Alternating::none(self.rank.len());
         let (first, others) = (self.modes[0], self.modes[1..].to_vec());
         if let Way::Part(count) = self.way {
-            let (start, share) = from_part(self.samples, self.rank, self.mean, count)?;
+            let (start, share, passes) = from_part(self.samples, self.rank, self.mean, count)?;
+            self.passes += passes;
             let scatter = self.scatters(&start, &[first])?.swap_remove(0);
             let before = mean_square(&scatter, start[first].as_ref(), self.weight);
             if before >= (share - UNLIKE) * self.total.unwrap_or(0.0) {
@@ -460,13 +475,14 @@ impl Way {
     }
 }
 
-/// The loadings of `count` samples, evenly spread over all that count, and the share of the squares they capture there.
+/// The loadings of `count` samples, evenly spread over all that count, the share of the squares they capture there, and the passes over the
+/// whole set that finding them is worth.
 fn from_part(
     samples: &dyn Engine,
     rank: &[usize],
     mean: &[f64],
     count: usize,
-) -> Result<(Vec<Option<Matrix>>, f64)> {
+) -> Result<(Vec<Option<Matrix>>, f64, f64)> {
     let counting: Vec<usize> = (0..samples.len()).filter(|&n| samples.weight(n) > 0.0).collect();
     let chosen = (0..count).map(|i| counting[i * counting.len() / count]).collect();
     let part = samples.fetch(chosen)?;
@@ -475,7 +491,8 @@ fn from_part(
     let share = found.captured.last().map_or(0.0, |captured| captured / found.total);
     let modes = reduced(samples.shape(), rank);
     let kept = |(d, v)| modes.contains(&d).then_some(v);
-    Ok((found.loadings.into_iter().enumerate().map(kept).collect(), share))
+    let passes = found.passes * count as f64 / samples.len() as f64;
+    Ok((found.loadings.into_iter().enumerate().map(kept).collect(), share, passes))
 }
 
 #[cfg(test)]

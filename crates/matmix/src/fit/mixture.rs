@@ -179,6 +179,7 @@ fn run_once(engine: &dyn Engine, options: &FitOptions, observer: &mut Observer<'
             Finished { model: model.mixture, history, assigned }
         }
     };
+    let history = History { samples: engine.len(), ..history };
     Ok(Fit { model, history, assigned, range, missing, never_observed })
 }
 

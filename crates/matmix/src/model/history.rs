@@ -105,6 +105,7 @@ pub enum Event {
 /// assert_eq!((history.n_iterations(), history.log_likelihood.len()), (10, 11));
 /// // It never falls, but for the last digits.
 /// assert!(history.log_likelihood.windows(2).all(|pair| pair[1] >= pair[0] - 1e-9));
+/// assert!(history.samples == 30 && history.passes >= 11.0 && history.samples_per_second().is_some());
 /// # Ok::<(), matmix::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -122,7 +123,10 @@ pub struct History {
     /// What components and ranks were chosen from, if they were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choice: Option<Choice>,
-    /// Passes over the whole set, those of a search included: one over a part counts as its share.
+    /// How many samples a pass over the whole set reads.
+    #[serde(default)]
+    pub samples: usize,
+    /// Passes over the whole set, those of a search and of all restarts included: one over a part counts as its share.
     #[serde(default)]
     pub passes: f64,
     /// What a user should know.
@@ -134,7 +138,7 @@ pub struct History {
     /// Which of the restarts this is, counted from 0.
     #[serde(default)]
     pub restart: usize,
-    /// How long the fit took.
+    /// How long the fit took, with all its restarts, and before it was interrupted and gone on with.
     #[serde(default)]
     pub seconds: f64,
 }
@@ -260,6 +264,7 @@ impl Searched {
 ///     ..History::default()
 /// };
 /// assert_eq!(history.n_iterations(), 3);
+/// assert_eq!(history.stages().collect::<Vec<_>>(), [(0.25, 1), (1.0, 2)]);
 /// ```
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Early {
@@ -274,8 +279,19 @@ pub struct Early {
 impl History {
     /// The number of iterations, those over parts of the samples included.
     pub fn n_iterations(&self) -> usize {
-        let series = self.early.iter().map(|e| &e.reconstruction_error).chain([&self.reconstruction_error]);
-        series.map(|s| s.len().saturating_sub(1)).sum()
+        self.stages().map(|(_, iterations)| iterations).sum()
+    }
+
+    /// How many samples were read per second, if it is known how long the fit took.
+    pub fn samples_per_second(&self) -> Option<f64> {
+        (self.seconds > 0.0).then(|| self.samples as f64 * self.passes / self.seconds)
+    }
+
+    /// The iterations by the share of the samples they saw, in the order of the fit: the last are those over all samples.
+    pub fn stages(&self) -> impl Iterator<Item = (f64, usize)> {
+        let early = self.early.iter().map(|early| (early.share, &early.reconstruction_error));
+        let series = early.chain([(1.0, &self.reconstruction_error)]);
+        series.map(|(share, evaluated)| (share, evaluated.len().saturating_sub(1)))
     }
 
     /// Whether the start has been evaluated.

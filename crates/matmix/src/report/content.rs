@@ -141,8 +141,12 @@ pub struct Summary {
     pub explained: f64,
     /// Bayesian information criterion; smaller is better.
     pub bic: f64,
-    /// Iterations of the fit, where known.
-    pub iterations: Option<usize>,
+    /// Iterations of the fit by the share of the samples they saw, where known.
+    pub stages: Option<Vec<(f64, usize)>>,
+    /// Passes over all samples, where known: one over a part counts as its share.
+    pub passes: Option<f64>,
+    /// Samples read per second of the fit, where known.
+    pub samples_per_second: Option<f64>,
     /// Why the fit stopped, in words, where known.
     pub stop_reason: Option<String>,
     /// The fit's wall time, where known.
@@ -196,9 +200,11 @@ impl Summary {
         let missing = self.missing.clone().map(|text| ("Missing cells", text));
         let held_out = self.held_out.as_ref().map(|held_out| ("Held out", held_out.in_words()));
         let run = [
-            ("Iterations", self.iterations.map_or_else(unknown, |i| i.to_string())),
+            ("Iterations", self.stages.as_deref().map_or_else(unknown, iterations)),
+            ("Passes over all samples", self.passes.map_or_else(unknown, |passes| format!("{passes:.1}"))),
             ("Stopped because", self.stop_reason.clone().unwrap_or_else(unknown)),
             ("Time", self.seconds.map_or_else(unknown, duration)),
+            ("Samples per second", self.samples_per_second.map_or_else(unknown, short)),
             ("Seed", self.seed.map_or_else(unknown, |s| s.to_string())),
             ("Version", format!("matmix {}", self.version)),
         ];
@@ -210,6 +216,17 @@ impl Summary {
             .map(|(name, value)| (name.to_owned(), value));
         let further = self.metadata.iter().cloned();
         known.chain(further).map(|(name, value)| Fact { name, value }).collect()
+    }
+}
+
+/// How many iterations there were, and how many of them saw a part of the samples.
+fn iterations(stages: &[(f64, usize)]) -> String {
+    let all: usize = stages.iter().map(|(_, count)| count).sum();
+    let parts = stages.iter().filter(|(share, _)| *share < 1.0);
+    let parts: Vec<String> = parts.map(|(share, count)| format!("{count} on 1/{:.0}", 1.0 / share)).collect();
+    match parts[..] {
+        [] => all.to_string(),
+        _ => format!("{all}, of them {} of the samples", parts.join(", ")),
     }
 }
 

@@ -91,7 +91,9 @@ pub fn gather(model: &Mixture, samples: &Samples<'_>, options: &ReportOptions) -
         reconstruction_error: ratio(squared_error, samples.total_weight()).sqrt(),
         explained: 1.0 - ratio(squared_error, total(&spread)),
         bic: criteria.bic,
-        iterations: history.map(History::n_iterations),
+        stages: history.map(|h| h.stages().collect()),
+        passes: history.map(|h| h.passes).filter(|&passes| passes > 0.0),
+        samples_per_second: history.and_then(History::samples_per_second),
         stop_reason: history.and_then(|h| h.stop).map(|stop| in_words(stop).to_owned()),
         // A model file does not say how long its fit took: the same fit gives the same file.
         seconds: history.map(|h| h.seconds).filter(|&seconds| seconds > 0.0),

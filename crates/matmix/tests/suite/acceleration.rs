@@ -56,6 +56,18 @@ fn guesses_save_passes_and_end_no_lower() {
     assert!(5 * passes < 4 * plain_passes, "{passes} instead of {plain_passes}");
 }
 
+/// What restarts cost is counted, whichever of them is kept.
+#[test]
+fn the_passes_of_all_restarts_count() {
+    let samples = slow(0);
+    let restarts = FitOptions { n_init: 3, ..options(false, 1e-4) };
+    let (fitted, counted) = counted(&samples, &restarts);
+    assert_eq!(fitted.history.passes, counted as f64);
+    assert!(counted > 2 * fitted.n_iterations());
+    let read = fitted.history.samples_per_second().unwrap() * fitted.history.seconds;
+    assert!((read / (samples.len() * counted) as f64 - 1.0).abs() < 1e-12);
+}
+
 /// Up to the first guess, which comes late, the fits are one and the same.
 #[test]
 fn there_are_no_guesses_while_the_likelihood_rises_quickly() {

@@ -143,6 +143,10 @@ fn low_rank_from_parts() {
     for (a, b) in parted.model.loadings().iter().zip(whole.model.loadings()) {
         assert_close(a.as_slice(), b.as_slice(), 1e-9, "loadings");
     }
+    // Large samples: a pass per mode.
+    let engine = Parts::new(&Samples::from_vec(&[40, 40], normals(3, 1600 * 20)).unwrap(), &[]);
+    let large = fit_low_rank_on(&engine, &options).unwrap();
+    assert_eq!(large.passes, (engine.count("Scatter") + engine.count("Moments")) as f64);
     // Fewer vectors than elements: fetched, because they are few.
     let few = Samples::from_vec(&[30], normals(3, 30 * 12)).unwrap();
     let options = LowRankOptions { rank: vec![3], ..LowRankOptions::default() };

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use matmix::data::{Labels, digits};
-use matmix::report::content::{Bytes, Floats};
+use matmix::report::content::{Bytes, Floats, Summary};
 use matmix::report::{Axis, HeldOut, ReportOptions, gather, page, recognise, write_report};
 use matmix::{
     Criterion, Distance, Error, Event, Fit, FitOptions, Missing, Noise, Reconstruction, Samples,
@@ -44,7 +44,8 @@ fn the_figures_are_those_of_the_library() {
     let criteria = model.evaluate(&samples).unwrap();
     assert!(close(summary.log_likelihood, criteria.log_likelihood) && close(summary.bic, criteria.bic));
     assert!(close(summary.reconstruction_error, model.reconstruction_error(&samples).unwrap()));
-    assert_eq!((summary.iterations, summary.seed, summary.model.as_str()), (Some(5), Some(3), "mixB2DPPCA"));
+    assert_eq!(summary.stages, Some(vec![(1.0, 5)]));
+    assert_eq!((summary.seed, summary.model.as_str()), (Some(3), "mixB2DPPCA"));
     assert_eq!(summary.compression_ratio, 784.0 / 12.0);
 
     let (cores, components) = model.cores(&samples).unwrap();
@@ -74,8 +75,17 @@ fn a_fit_that_did_not_converge_is_told_and_so_is_every_event() {
     assert_eq!(history.stop, Some(StopReason::MaxIterations));
     history.events =
         vec![Event::Reseeded { iteration: 2, component: 1, sample: 9 }, Event::NoiseAtFloor { component: 3 }];
+    let (passes, rate) = (history.passes, history.samples_per_second().unwrap());
     let options = ReportOptions { history: Some(history), ..ReportOptions::default() };
-    let content = gather(&model, &samples, &options).unwrap();
+    let mut content = gather(&model, &samples, &options).unwrap();
+    let fact = |summary: &Summary, name: &str| {
+        summary.facts().into_iter().find(|fact| fact.name == name).map(|fact| fact.value).unwrap()
+    };
+    assert_eq!(fact(&content.summary, "Iterations"), "5");
+    assert_eq!(fact(&content.summary, "Passes over all samples"), format!("{passes:.1}"));
+    assert_eq!(content.summary.samples_per_second, Some(rate));
+    content.summary.stages = Some(vec![(0.0625, 4), (0.125, 2), (1.0, 3)]);
+    assert_eq!(fact(&content.summary, "Iterations"), "9, of them 4 on 1/16, 2 on 1/8 of the samples");
     assert_eq!(content.warnings.len(), 3);
     assert!(content.warnings[0].contains("limit of 5 iterations"));
     assert!(content.warnings[1].starts_with("Component 1 explained next to nothing after iteration 2"));
@@ -100,7 +110,7 @@ fn without_history_nothing_is_invented() {
     let (samples, _, Fit { model, .. }) = fitted();
     let content = gather(&model, &samples, &ReportOptions::default()).unwrap();
     assert!(content.history.is_empty() && content.warnings.is_empty());
-    assert_eq!((content.summary.iterations, content.summary.seconds), (None, None));
+    assert_eq!((&content.summary.stages, content.summary.seconds), (&None, None));
     let page = page(&content).unwrap();
     assert!(page.contains("not recorded") && !page.contains("id=\"convergence\""));
 }

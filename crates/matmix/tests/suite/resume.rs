@@ -112,8 +112,17 @@ fn a_finished_fit_goes_on_if_more_iterations_are_allowed() {
             };
             kept(&path, &plain)
         };
-        assert_eq!(fit(&samples, &options(4)).unwrap().n_iterations(), 4);
+        let waited = std::time::Duration::from_millis(100);
+        let slow = fit_with(&samples, &options(4), &mut |p| {
+            if p.iteration == 2 {
+                std::thread::sleep(waited);
+            }
+            ControlFlow::Continue(())
+        });
+        assert_eq!(slow.unwrap().n_iterations(), 4);
         let longer = fit(&samples, &options(9)).unwrap();
+        // What the first part took counts.
+        assert!(longer.history.seconds >= waited.as_secs_f64());
         let at_once = fit(&samples, &FitOptions { checkpoint: None, ..options(9) }).unwrap();
         assert_eq!(without_time(longer), without_time(at_once));
         let error = fit(&samples, &options(5)).unwrap_err().to_string();
