@@ -14,7 +14,7 @@ OUTPUTS = {"numpy", "input"}
 
 
 def like(given: Any, out: Any) -> Any:
-    """An answer as an array of the library that `given` is of, on its device; as it is if that is no library of arrays."""
+    """An answer as an array of the library that `given` is of, on its device; as it is if there is none."""
     if not isinstance(out, np.ndarray):
         # Dask answers by itself.
         return out

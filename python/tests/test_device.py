@@ -250,6 +250,41 @@ def test_answers_are_arrays_of_the_kind_of_the_samples_if_they_are_asked_to_be(k
         model.set_params(output="torch").fit(some_samples(60))
 
 
+def visible(worker, gpus):
+    """A worker of Dask that sees these GPUs, in a process of its own."""
+    return {"cls": worker, "options": {"nthreads": 1, "env": {"CUDA_VISIBLE_DEVICES": gpus}}}
+
+
+def test_a_worker_of_dask_uses_its_gpu(gpu):
+    distributed = pytest.importorskip("distributed", reason="LEFT OUT, no Dask")
+    import dask.array
+
+    X = some_samples()
+    options = {"n_components": 3, "rank": 2, "random_state": 0, "max_iter": 5, "tol": 0}
+    here = matmix.Mixture(**options).fit(X)
+    blocks = dask.array.from_array(X, chunks=(700, -1, -1))
+    for gpus, sees_one in [("0", True), ("", False)]:
+        workers = {"one": visible(distributed.Nanny, gpus)}
+        scheduler = {"cls": distributed.Scheduler, "options": {"host": "127.0.0.1", "dashboard": False, "port": 0}}
+        with (
+            distributed.SpecCluster(workers=workers, scheduler=scheduler) as cluster,
+            distributed.Client(cluster) as client,
+        ):
+            there = matmix.Mixture(**options, device="cuda")
+            if not sees_one:
+                with pytest.raises(RuntimeError, match=NO_GPU):
+                    there.fit(blocks)
+                there.set_params(device="auto").fit(blocks)
+                assert np.array_equal(there.means_, matmix.Mixture(**options).fit(blocks).means_)
+                continue
+            there.fit(blocks)
+            assert abs(here.lower_bound_ - there.lower_bound_) < 1e-5 * abs(here.lower_bound_)
+            assert not np.array_equal(here.means_, there.means_), "what a GPU adds up is rounded its own way"
+            assert np.allclose(there.score_samples(blocks).compute(), here.score_samples(X), rtol=1e-3, atol=1e-2)
+            memory = client.run(lambda: pathlib.Path("/proc/self/maps").read_text().count("libcuda.so"))
+            assert all(memory.values()), "the driver is loaded where the blocks are"
+
+
 def test_missing_cells_are_for_the_processor():
     X = some_samples(300)
     X[5, 3, 2] = np.nan
