@@ -2,7 +2,9 @@
 //!
 //! The path over K is that of the search: grow from one component beyond the most that are asked for, and come down by the merges
 //! that lose least. The path over ranks climbs from the ranks of the best candidate: a mode gets columns along what it has left over, or
-//! loses its shortest. No candidate begins from scratch.
+//! loses its shortest. Where ranks have grown, the numbers of components beside the chosen one grow the same way; where they have
+//! shrunk, the path is walked again with those. No candidate begins from scratch.
+//! What is chosen then begins with a model of a fold, or, where ranks have grown, with one that has come the same way on all samples.
 //!
 //! | file | what |
 //! |---|---|
@@ -119,6 +121,8 @@ struct Selecting<'a, 'o> {
     folds: &'a [Fold<'a>],
     walkers: Vec<Walker<'a>>,
     judged: Vec<Judged>,
+    /// The ranks that were chosen one after the other, from those of the path on, where they have grown.
+    way: Vec<Vec<usize>>,
     watch: &'o mut Watch<'o>,
 }
 
@@ -148,6 +152,7 @@ fn run(
         folds: &folds,
         walkers: folds.iter().map(|fold| Walker::new(fold, engine.backend(), &options.fit)).collect(),
         judged: Vec::new(),
+        way: Vec::new(),
         watch: &mut watch,
     };
     let first = selecting.first_rank()?;
@@ -158,9 +163,18 @@ fn run(
             break;
         }
         let before = selecting.chosen().candidate.rank.clone();
-        selecting.climb_ranks()?;
+        let way = selecting.climb_ranks()?;
         rank = selecting.chosen().candidate.rank.clone();
+        let has_grown = rank.iter().product::<usize>() > before.iter().product();
+        if has_grown {
+            selecting.way = [vec![before.clone()], way].concat();
+        }
         if rank == before || options.least_components == options.most_components {
+            break;
+        }
+        // Components that small cores have found are better than those of a path with large ones, which has too few samples for each.
+        if has_grown {
+            selecting.climb_components()?;
             break;
         }
     }
@@ -224,8 +238,7 @@ impl Selecting<'_, '_> {
     fn judge(&mut self, worths: Vec<Worth>) {
         let (judged, criterion) = (self.judgement(worths), self.options.criterion());
         let Candidate { components, rank, .. } = &judged.candidate;
-        let same = |j: &Judged| j.candidate.components == *components && j.candidate.rank == *rank;
-        match self.judged.iter().position(same) {
+        match self.position(*components, rank) {
             Some(at) if judged.candidate.cost(criterion) < self.judged[at].candidate.cost(criterion) => {
                 self.judged[at] = judged;
             }
@@ -247,28 +260,96 @@ impl Selecting<'_, '_> {
         Ok(self.judgement(worths))
     }
 
-    /// Tries ranks beside those of the chosen candidate, a mode at a time, as long as another one is chosen.
-    fn climb_ranks(&mut self) -> Result<()> {
+    /// Tries ranks beside those of the chosen candidate, a mode at a time, as long as another one is chosen: the ranks that were chosen on the
+    /// way.
+    fn climb_ranks(&mut self) -> Result<Vec<Vec<usize>>> {
         let keep = self.options.values_kept(self.engine.shape())?;
         let most = self.options.most_rank(self.engine.shape())?;
-        let mut far = true;
+        let (mut far, mut way) = (true, Vec::new());
         loop {
             let at = choose(&self.judged, self.options);
             let Candidate { components, rank, .. } = self.judged[at].candidate.clone();
-            for other in ranks_beside(&rank, &most, far, keep) {
-                let known = |j: &Judged| j.candidate.components == components && j.candidate.rank == other;
-                if !self.judged.iter().any(known) {
-                    let judged = self.reranked(at, &other)?;
-                    self.judged.push(judged);
+            let is_wider = |other: &Vec<usize>| other.iter().zip(&rank).any(|(other, now)| other > now);
+            let (wider, narrower): (Vec<_>, Vec<_>) =
+                ranks_beside(&rank, &most, far, keep).into_iter().partition(is_wider);
+            let mut next = at;
+            // As long as ranks grow, narrower ones are what was left behind.
+            for others in [wider, narrower] {
+                for other in others {
+                    if self.position(components, &other).is_none() {
+                        let judged = self.reranked(at, &other)?;
+                        self.judged.push(judged);
+                    }
+                }
+                next = choose(&self.judged, self.options);
+                if next != at {
+                    break;
                 }
             }
-            if choose(&self.judged, self.options) == at {
-                if !far {
-                    return Ok(());
-                }
+            if next != at {
+                way.push(self.judged[next].candidate.rank.clone());
+            } else if far {
                 far = false;
+            } else {
+                return Ok(way);
             }
         }
+    }
+
+    /// Tries numbers of components beside the chosen one as long as another one is chosen: those that the path has found, with ranks that
+    /// grow the same way.
+    fn climb_components(&mut self) -> Result<()> {
+        loop {
+            let at = choose(&self.judged, self.options);
+            let components = self.judged[at].candidate.components;
+            for other in [components - 1, components + 1] {
+                let known = self.position(other, &self.way[self.way.len() - 1]).is_some();
+                let Some(begun) = self.position(other, &self.way[0]).filter(|_| !known) else { continue };
+                let mut worths = Vec::new();
+                for (walker, model) in self.walkers.iter_mut().zip(&self.judged[begun].models) {
+                    worths.extend(walker.along(model, &self.way[1..])?);
+                }
+                self.judge(worths);
+            }
+            if choose(&self.judged, self.options) == at {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The chosen numbers on all samples at hand: components are sought with the ranks at the beginning of the way, or taken from the path if
+    /// those explain the samples better, and grow along it. The passes that took, too. Nothing if that is not how the chosen ranks were found.
+    fn grown(&self, chosen: &Candidate) -> Result<Option<(Mixture, f64)>> {
+        let end = self.way.iter().position(|rank| *rank == chosen.rank);
+        let Some((first, way)) = end.and_then(|end| self.way[..=end].split_first()) else { return Ok(None) };
+        let backend = self.engine.backend();
+        let held = backend.over(self.samples)?;
+        let fit = &self.options.fit;
+        let mut starts = vec![fit.start.clone()];
+        if let Some(at) = self.position(chosen.components, first) {
+            starts.push(Start::Model(Box::new(self.best_on(&self.judged[at].models)?)));
+        }
+        let (mut begun, mut passes): (Option<Fit>, f64) = (None, 0.0);
+        for start in starts {
+            let (components, rank) = (chosen.components, first.clone());
+            let begin =
+                FitOptions { components, rank, start, n_init: 1, prune: false, threads: None, ..fit.clone() };
+            let other = fit_on(&*held, &begin, &mut |_| ControlFlow::Continue(()))?;
+            passes += other.history.passes;
+            if begun.as_ref().is_none_or(|begun| other.log_likelihood() > begun.log_likelihood()) {
+                begun = Some(other);
+            }
+        }
+        let Some(begun) = begun else { return Ok(None) };
+        let fold = Fold::new(self.samples.clone(), None)?;
+        let mut walker = Walker::new(&fold, backend, fit);
+        let worth = walker.along(&begun.model, way)?;
+        Ok(worth.map(|worth| (worth.model, passes + walker.passes)))
+    }
+
+    /// Where the candidate of these numbers is.
+    fn position(&self, components: usize, rank: &[usize]) -> Option<usize> {
+        self.judged.iter().position(|j| j.candidate.components == components && j.candidate.rank == rank)
     }
 
     /// The chosen number of components with the smallest cores that explain this share of the variance, in the place it has.
@@ -344,7 +425,14 @@ impl Selecting<'_, '_> {
     fn finish(mut self, best: usize, first: &[usize]) -> Result<(Choice, Mixture)> {
         let options = self.options;
         let beyond = self.beyond(best)?;
-        let model = self.best_on(&self.judged[best].models)?;
+        let mut passes = self.walkers.iter().map(|walker| walker.passes).sum();
+        let model = match self.grown(&self.judged[best].candidate)? {
+            Some((model, more)) => {
+                passes += more;
+                model
+            }
+            None => self.best_on(&self.judged[best].models)?,
+        };
         let scree = self.spectrum(&self.groups(&model)?)?.scree;
         let chosen = self.judged[best].candidate.clone();
         let mut candidates = choose::table(&self.judged, options.criterion());
@@ -358,7 +446,7 @@ impl Selecting<'_, '_> {
             advice: advice(&candidates, chosen, first, beyond.as_ref(), options),
             beyond,
             scree,
-            passes: self.walkers.iter().map(|walker| walker.passes).sum(),
+            passes,
             candidates,
         };
         Ok((choice, model))
