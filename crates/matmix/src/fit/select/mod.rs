@@ -4,7 +4,8 @@
 //! that lose least. The path over ranks climbs from the ranks of the best candidate: a mode gets columns along what it has left over, or
 //! loses its shortest. Where ranks have grown, the numbers of components beside the chosen one grow the same way; where they have
 //! shrunk, the path is walked again with those. No candidate begins from scratch.
-//! What is chosen then begins with a model of a fold, or, where ranks have grown, with one that has come the same way on all samples.
+//! What is chosen then begins with a model of a fold, or, where ranks have grown, with a search of its own: columns that were added bit by bit are
+//! where they were first useful, and not where they are of most use together.
 //!
 //! | file | what |
 //! |---|---|
@@ -29,7 +30,7 @@ use self::rank::{equal_ranks, ranks_beside};
 use self::scree::Spectrum;
 use super::iterate::{Observer, Progress};
 use super::mixture::{Fit, fit_on};
-use super::options::{FitOptions, Start};
+use super::options::{FitOptions, Search, Start};
 use super::start;
 use super::steps::Watch;
 use super::threads::with_threads;
@@ -106,8 +107,11 @@ pub fn select_on(
     let (choice, model) = with_threads(options.fit.threads, || run(engine, options, observer))??;
     let best = &choice.candidates[choice.chosen];
     let (components, rank) = (best.components, best.rank.clone());
-    let start = Start::Model(Box::new(model));
-    let fit = FitOptions { components, rank, start, n_init: 1, ..options.fit.clone() };
+    let anew = FitOptions { components, rank, ..options.fit.clone() };
+    let fit = match model {
+        Some(model) => FitOptions { start: Start::Model(Box::new(model)), n_init: 1, ..anew },
+        None => anew,
+    };
     let mut fit = fit_on(engine, &fit, observer)?;
     fit.history.choice = Some(choice.clone());
     Ok(Selection { choice, fit })
@@ -126,12 +130,12 @@ struct Selecting<'a, 'o> {
     watch: &'o mut Watch<'o>,
 }
 
-/// Everything but the last fit: what was chosen, and the model to begin that with.
+/// Everything but the last fit: what was chosen, and the model to begin that with, if it does not begin anew.
 fn run(
     engine: &dyn Engine,
     options: &SelectOptions,
     observer: &mut Observer<'_>,
-) -> Result<(Choice, Mixture)> {
+) -> Result<(Choice, Option<Mixture>)> {
     let mut rng = start::stream(options.fit.seed, 0);
     let samples = start::at_hand(engine, SAMPLES, &mut rng)?;
     let samples = &*samples;
@@ -270,10 +274,11 @@ impl Selecting<'_, '_> {
             let at = choose(&self.judged, self.options);
             let Candidate { components, rank, .. } = self.judged[at].candidate.clone();
             let is_wider = |other: &Vec<usize>| other.iter().zip(&rank).any(|(other, now)| other > now);
-            let (wider, narrower): (Vec<_>, Vec<_>) =
-                ranks_beside(&rank, &most, far, keep).into_iter().partition(is_wider);
-            let mut next = at;
+            let beside = ranks_beside(&rank, &most, far, keep);
             // As long as ranks grow, narrower ones are what was left behind.
+            let (wider, narrower): (Vec<_>, Vec<_>) =
+                beside.into_iter().partition(|other| way.is_empty() || is_wider(other));
+            let mut next = at;
             for others in [wider, narrower] {
                 for other in others {
                     if self.position(components, &other).is_none() {
@@ -315,36 +320,6 @@ impl Selecting<'_, '_> {
                 return Ok(());
             }
         }
-    }
-
-    /// The chosen numbers on all samples at hand: components are sought with the ranks at the beginning of the way, or taken from the path if
-    /// those explain the samples better, and grow along it. The passes that took, too. Nothing if that is not how the chosen ranks were found.
-    fn grown(&self, chosen: &Candidate) -> Result<Option<(Mixture, f64)>> {
-        let end = self.way.iter().position(|rank| *rank == chosen.rank);
-        let Some((first, way)) = end.and_then(|end| self.way[..=end].split_first()) else { return Ok(None) };
-        let backend = self.engine.backend();
-        let held = backend.over(self.samples)?;
-        let fit = &self.options.fit;
-        let mut starts = vec![fit.start.clone()];
-        if let Some(at) = self.position(chosen.components, first) {
-            starts.push(Start::Model(Box::new(self.best_on(&self.judged[at].models)?)));
-        }
-        let (mut begun, mut passes): (Option<Fit>, f64) = (None, 0.0);
-        for start in starts {
-            let (components, rank) = (chosen.components, first.clone());
-            let begin =
-                FitOptions { components, rank, start, n_init: 1, prune: false, threads: None, ..fit.clone() };
-            let other = fit_on(&*held, &begin, &mut |_| ControlFlow::Continue(()))?;
-            passes += other.history.passes;
-            if begun.as_ref().is_none_or(|begun| other.log_likelihood() > begun.log_likelihood()) {
-                begun = Some(other);
-            }
-        }
-        let Some(begun) = begun else { return Ok(None) };
-        let fold = Fold::new(self.samples.clone(), None)?;
-        let mut walker = Walker::new(&fold, backend, fit);
-        let worth = walker.along(&begun.model, way)?;
-        Ok(worth.map(|worth| (worth.model, passes + walker.passes)))
     }
 
     /// Where the candidate of these numbers is.
@@ -422,17 +397,10 @@ impl Selecting<'_, '_> {
         Ok(Some(judged.beside(&self.judged[best], self.options.criterion())))
     }
 
-    fn finish(mut self, best: usize, first: &[usize]) -> Result<(Choice, Mixture)> {
+    fn finish(mut self, best: usize, first: &[usize]) -> Result<(Choice, Option<Mixture>)> {
         let options = self.options;
         let beyond = self.beyond(best)?;
-        let mut passes = self.walkers.iter().map(|walker| walker.passes).sum();
-        let model = match self.grown(&self.judged[best].candidate)? {
-            Some((model, more)) => {
-                passes += more;
-                model
-            }
-            None => self.best_on(&self.judged[best].models)?,
-        };
+        let model = self.best_on(&self.judged[best].models)?;
         let scree = self.spectrum(&self.groups(&model)?)?.scree;
         let chosen = self.judged[best].candidate.clone();
         let mut candidates = choose::table(&self.judged, options.criterion());
@@ -446,9 +414,10 @@ impl Selecting<'_, '_> {
             advice: advice(&candidates, chosen, first, beyond.as_ref(), options),
             beyond,
             scree,
-            passes,
+            passes: self.walkers.iter().map(|walker| walker.passes).sum(),
             candidates,
         };
-        Ok((choice, model))
+        let anew = !self.way.is_empty() && options.fit.search == Search::Auto;
+        Ok((choice, Some(model).filter(|_| !anew)))
     }
 }
