@@ -233,7 +233,7 @@ fn grid(most: usize, ranks: &[usize], held: usize, seeds: Range<u64>, only: Opti
         for components in 1..=most {
             let options = FitOptions { components, rank: vec![r], ..FitOptions::default() };
             let score = fit(&seen, &options)?.model.score(&fresh)?;
-            row.push(format!("{score:.0}"));
+            row.push(format!("{score:.1}"));
             if score > best.0 {
                 best = (score, components, r);
             }

@@ -50,6 +50,22 @@ fn planted_ranks_are_found() {
 }
 
 #[test]
+fn planted_numbers_are_found_from_ranks_that_are_too_small() {
+    let planted = planted_mixture(32, &[9, 8], &[3, 3], 3, Look { noise: 0.5, ..Look::default() });
+    let samples = drawn(&planted, 600, 3);
+    let options = SelectOptions { choose_rank: true, ..options(6, &[1, 1]) };
+    let chosen = select(&samples, &options).unwrap();
+    let best = chosen.best();
+    assert_eq!((best.components, &best.rank[..]), (3, &[3, 3][..]), "{:#?}", chosen.choice.candidates);
+    // Numbers beside the chosen one are judged with its ranks, too; narrower ranks than the first on the way are not looked at.
+    let tried = |k: usize| chosen.choice.candidates.iter().any(|c| c.components == k && c.rank == best.rank);
+    assert!(tried(2) && tried(4), "{:#?}", chosen.choice.candidates);
+    // As good as a fit from the truth.
+    let truth = planted.score(&samples).unwrap();
+    assert!(chosen.fit.log_likelihood() > truth, "{} {truth}", chosen.fit.log_likelihood());
+}
+
+#[test]
 fn a_path_costs_less_than_two_fits_of_its_most_components() {
     let samples = digits().samples.scaled(1.0 / 255.0).unwrap();
     let samples = samples.select(&(0..400).collect::<Vec<_>>()).unwrap();

@@ -2,7 +2,10 @@
 //!
 //! The path over K is that of the search: grow from one component beyond the most that are asked for, and come down by the merges
 //! that lose least. The path over ranks climbs from the ranks of the best candidate: a mode gets columns along what it has left over, or
-//! loses its shortest. No candidate begins from scratch.
+//! loses its shortest. Where ranks have grown, the numbers of components beside the chosen one grow the same way; where they have
+//! shrunk, the path is walked again with those. No candidate begins from scratch.
+//! What is chosen then begins with a model of a fold, or, where ranks have grown, with a search of its own: columns that were added bit by bit are
+//! where they were first useful, and not where they are of most use together.
 //!
 //! | file | what |
 //! |---|---|
@@ -27,7 +30,7 @@ use self::rank::{equal_ranks, ranks_beside};
 use self::scree::Spectrum;
 use super::iterate::{Observer, Progress};
 use super::mixture::{Fit, fit_on};
-use super::options::{FitOptions, Start};
+use super::options::{FitOptions, Search, Start};
 use super::start;
 use super::steps::Watch;
 use super::threads::with_threads;
@@ -104,8 +107,11 @@ pub fn select_on(
     let (choice, model) = with_threads(options.fit.threads, || run(engine, options, observer))??;
     let best = &choice.candidates[choice.chosen];
     let (components, rank) = (best.components, best.rank.clone());
-    let start = Start::Model(Box::new(model));
-    let fit = FitOptions { components, rank, start, n_init: 1, ..options.fit.clone() };
+    let anew = FitOptions { components, rank, ..options.fit.clone() };
+    let fit = match model {
+        Some(model) => FitOptions { start: Start::Model(Box::new(model)), n_init: 1, ..anew },
+        None => anew,
+    };
     let mut fit = fit_on(engine, &fit, observer)?;
     fit.history.choice = Some(choice.clone());
     Ok(Selection { choice, fit })
@@ -119,15 +125,17 @@ struct Selecting<'a, 'o> {
     folds: &'a [Fold<'a>],
     walkers: Vec<Walker<'a>>,
     judged: Vec<Judged>,
+    /// The ranks that were chosen one after the other, from those of the path on, where they have grown.
+    way: Vec<Vec<usize>>,
     watch: &'o mut Watch<'o>,
 }
 
-/// Everything but the last fit: what was chosen, and the model to begin that with.
+/// Everything but the last fit: what was chosen, and the model to begin that with, if it does not begin anew.
 fn run(
     engine: &dyn Engine,
     options: &SelectOptions,
     observer: &mut Observer<'_>,
-) -> Result<(Choice, Mixture)> {
+) -> Result<(Choice, Option<Mixture>)> {
     let mut rng = start::stream(options.fit.seed, 0);
     let samples = start::at_hand(engine, SAMPLES, &mut rng)?;
     let samples = &*samples;
@@ -148,6 +156,7 @@ fn run(
         folds: &folds,
         walkers: folds.iter().map(|fold| Walker::new(fold, engine.backend(), &options.fit)).collect(),
         judged: Vec::new(),
+        way: Vec::new(),
         watch: &mut watch,
     };
     let first = selecting.first_rank()?;
@@ -158,9 +167,18 @@ fn run(
             break;
         }
         let before = selecting.chosen().candidate.rank.clone();
-        selecting.climb_ranks()?;
+        let way = selecting.climb_ranks()?;
         rank = selecting.chosen().candidate.rank.clone();
+        let has_grown = rank.iter().product::<usize>() > before.iter().product();
+        if has_grown {
+            selecting.way = [vec![before.clone()], way].concat();
+        }
         if rank == before || options.least_components == options.most_components {
+            break;
+        }
+        // Components that small cores have found are better than those of a path with large ones, which has too few samples for each.
+        if has_grown {
+            selecting.climb_components()?;
             break;
         }
     }
@@ -224,8 +242,7 @@ impl Selecting<'_, '_> {
     fn judge(&mut self, worths: Vec<Worth>) {
         let (judged, criterion) = (self.judgement(worths), self.options.criterion());
         let Candidate { components, rank, .. } = &judged.candidate;
-        let same = |j: &Judged| j.candidate.components == *components && j.candidate.rank == *rank;
-        match self.judged.iter().position(same) {
+        match self.position(*components, rank) {
             Some(at) if judged.candidate.cost(criterion) < self.judged[at].candidate.cost(criterion) => {
                 self.judged[at] = judged;
             }
@@ -247,28 +264,67 @@ impl Selecting<'_, '_> {
         Ok(self.judgement(worths))
     }
 
-    /// Tries ranks beside those of the chosen candidate, a mode at a time, as long as another one is chosen.
-    fn climb_ranks(&mut self) -> Result<()> {
+    /// Tries ranks beside those of the chosen candidate, a mode at a time, as long as another one is chosen: the ranks that were chosen on the
+    /// way.
+    fn climb_ranks(&mut self) -> Result<Vec<Vec<usize>>> {
         let keep = self.options.values_kept(self.engine.shape())?;
         let most = self.options.most_rank(self.engine.shape())?;
-        let mut far = true;
+        let (mut far, mut way) = (true, Vec::new());
         loop {
             let at = choose(&self.judged, self.options);
             let Candidate { components, rank, .. } = self.judged[at].candidate.clone();
-            for other in ranks_beside(&rank, &most, far, keep) {
-                let known = |j: &Judged| j.candidate.components == components && j.candidate.rank == other;
-                if !self.judged.iter().any(known) {
-                    let judged = self.reranked(at, &other)?;
-                    self.judged.push(judged);
+            let is_wider = |other: &Vec<usize>| other.iter().zip(&rank).any(|(other, now)| other > now);
+            let beside = ranks_beside(&rank, &most, far, keep);
+            // As long as ranks grow, narrower ones are what was left behind.
+            let (wider, narrower): (Vec<_>, Vec<_>) =
+                beside.into_iter().partition(|other| way.is_empty() || is_wider(other));
+            let mut next = at;
+            for others in [wider, narrower] {
+                for other in others {
+                    if self.position(components, &other).is_none() {
+                        let judged = self.reranked(at, &other)?;
+                        self.judged.push(judged);
+                    }
+                }
+                next = choose(&self.judged, self.options);
+                if next != at {
+                    break;
                 }
             }
-            if choose(&self.judged, self.options) == at {
-                if !far {
-                    return Ok(());
-                }
+            if next != at {
+                way.push(self.judged[next].candidate.rank.clone());
+            } else if far {
                 far = false;
+            } else {
+                return Ok(way);
             }
         }
+    }
+
+    /// Tries numbers of components beside the chosen one as long as another one is chosen: those that the path has found, with ranks that
+    /// grow the same way.
+    fn climb_components(&mut self) -> Result<()> {
+        loop {
+            let at = choose(&self.judged, self.options);
+            let components = self.judged[at].candidate.components;
+            for other in [components - 1, components + 1] {
+                let known = self.position(other, &self.way[self.way.len() - 1]).is_some();
+                let Some(begun) = self.position(other, &self.way[0]).filter(|_| !known) else { continue };
+                let mut worths = Vec::new();
+                for (walker, model) in self.walkers.iter_mut().zip(&self.judged[begun].models) {
+                    worths.extend(walker.along(model, &self.way[1..])?);
+                }
+                self.judge(worths);
+            }
+            if choose(&self.judged, self.options) == at {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Where the candidate of these numbers is.
+    fn position(&self, components: usize, rank: &[usize]) -> Option<usize> {
+        self.judged.iter().position(|j| j.candidate.components == components && j.candidate.rank == rank)
     }
 
     /// The chosen number of components with the smallest cores that explain this share of the variance, in the place it has.
@@ -341,7 +397,7 @@ impl Selecting<'_, '_> {
         Ok(Some(judged.beside(&self.judged[best], self.options.criterion())))
     }
 
-    fn finish(mut self, best: usize, first: &[usize]) -> Result<(Choice, Mixture)> {
+    fn finish(mut self, best: usize, first: &[usize]) -> Result<(Choice, Option<Mixture>)> {
         let options = self.options;
         let beyond = self.beyond(best)?;
         let model = self.best_on(&self.judged[best].models)?;
@@ -361,6 +417,7 @@ impl Selecting<'_, '_> {
             passes: self.walkers.iter().map(|walker| walker.passes).sum(),
             candidates,
         };
-        Ok((choice, model))
+        let anew = !self.way.is_empty() && options.fit.search == Search::Auto;
+        Ok((choice, Some(model).filter(|_| !anew)))
     }
 }
