@@ -144,7 +144,7 @@ class MixtureFitting(ModelEstimator):
             options["classes"] = names
         # Before the fit: what cannot be read should not cost its model.
         input = samples.described()
-        with ProgressLine(self.verbose) as line:
+        with ProgressLine(self.verbose, samples.n) as line:
             callback = line.before(self.callback)
             if self._chooses(start):
                 model, history, interrupted = choose(

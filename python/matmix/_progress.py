@@ -10,8 +10,9 @@ from typing import Any
 class ProgressLine:
     """A line that follows a fit: tqdm where it is installed, plain text on standard error where it is not."""
 
-    def __init__(self, verbose: int) -> None:
+    def __init__(self, verbose: int, samples: int) -> None:
         self.verbose = verbose
+        self.samples = samples
         self.bar: Any = None
         self.written = False
 
@@ -41,6 +42,10 @@ class ProgressLine:
         text = f"{restart}log-likelihood {progress.log_likelihood:.5g}"
         if progress.step is not None:
             text = f"searching: {progress.step}, K = {progress.n_components}, {text}"
+        else:
+            part = f"on 1/{1 / progress.share:.0f} of the samples, " if progress.share < 1 else ""
+            rate = self.samples * progress.passes / progress.seconds
+            text = f"{part}{text}, {progress.passes:.1f} passes at {rate:,.0f} samples/s"
         if self.bar is None and not self.written:
             try:
                 from tqdm.auto import tqdm

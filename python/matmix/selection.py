@@ -124,7 +124,7 @@ def select(
         "folds": folds,
         "one_standard_error": one_standard_error,
     }
-    with ProgressLine(best.verbose) as line:
+    with ProgressLine(best.verbose, samples.n) as line:
         callback = line.before(best.callback)
         model, history, _ = choose(samples, best._preset, weights, options, selection, callback)
     assert history.choice is not None

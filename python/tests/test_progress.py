@@ -123,7 +123,9 @@ def test_verbose(digits, capfd, monkeypatch):
     assert "log-likelihood" in capfd.readouterr().err
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     model.fit(digits[0])
-    assert "iteration 3/3" in capfd.readouterr().err
+    last = capfd.readouterr().err.split("\r")[-1]
+    assert last.startswith("iteration 3/3, log-likelihood ") and f", {model.passes_:.1f} passes at " in last
+    assert last.rstrip().endswith(" samples/s")
 
 
 def test_other_threads_run_during_a_fit(digits):
