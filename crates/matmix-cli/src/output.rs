@@ -33,7 +33,7 @@ pub(crate) fn json(value: &serde_json::Value) -> anyhow::Result<()> {
 
 /// A JSON object on lines of its own.
 pub(crate) fn json_text(value: &serde_json::Value) -> anyhow::Result<String> {
-    Ok(visible_json(&serde_json::to_string_pretty(value)?) + "\n")
+    Ok(visible_json(serde_json::to_string_pretty(value)?) + "\n")
 }
 
 /// Words for people; whatever a terminal would obey is ours.

@@ -18,7 +18,11 @@ pub(crate) fn visible_line(text: &str) -> String {
 }
 
 /// JSON whose strings hold nothing that a terminal would obey; programs read the same values.
-pub(crate) fn visible_json(text: &str) -> String {
+pub(crate) fn visible_json(text: String) -> String {
+    // JSON has written out the ASCII ones but the last: numbers by the million need not be looked at one by one.
+    if text.is_ascii() && !text.contains('\u{7f}') {
+        return text;
+    }
     let written = |c: char| match c {
         '\n' => String::from(c),
         c if is_obeyed(c) => {
@@ -46,8 +50,10 @@ mod tests {
         assert!(matches!(visible(plain), Cow::Borrowed(same) if same == plain));
         assert_eq!(visible_line("a\nhint: b"), "a\\nhint: b");
         let said = serde_json::json!({ "name": "\u{1b}[2J\u{9b}x\u{202e}\n" });
-        let text = visible_json(&serde_json::to_string_pretty(&said).unwrap());
+        let text = visible_json(serde_json::to_string_pretty(&said).unwrap());
         assert!(!text.contains(|c: char| c != '\n' && (c.is_control() || c == '\u{202e}')), "{text}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), said);
+        assert_eq!(visible_json("[1, \"\u{7f}\"]".into()), "[1, \"\\u007f\"]");
+        assert_eq!(visible_json("[1,\n 2]".into()), "[1,\n 2]");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use matmix::data::DataSet;
+use matmix::data::{DataSet, Values};
 use matmix::error::{factor, sides};
 use matmix::{Backend as _, Cpu, Device, Input, Model, ModelFile};
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ impl Info {
             return if self.json { output::json(&model_json(&file)) } else { output::result(&model(&file)) };
         }
         let data = self.options.open(what)?;
-        let seen = Values::of(&data)?;
+        let seen = Values::of(&data.samples)?;
         if self.json {
             return output::json(&json!({
                 "name": data.name, "format": data.format, "n_samples": data.samples.len(),
@@ -82,27 +82,6 @@ fn devices(json: bool) -> anyhow::Result<()> {
     }
     let missing = missing.map_or(String::new(), |problem| format!("  {problem}\n"));
     output::result(&format!("  {processor}\n{}{missing}", words.concat()))
-}
-
-/// The values of a set at a glance.
-struct Values {
-    low: f64,
-    high: f64,
-    mean: f64,
-}
-
-impl Values {
-    fn of(data: &DataSet) -> matmix::Result<Self> {
-        let samples = &data.samples;
-        let (mut low, mut high, mut sum) = (f64::INFINITY, f64::NEG_INFINITY, 0.0);
-        let step = ((1 << 18) / samples.sample_len()).max(1);
-        for n in (0..samples.len()).step_by(step) {
-            for x in samples.to_f64(n..(n + step).min(samples.len()))? {
-                (low, high, sum) = (low.min(x), high.max(x), sum + x);
-            }
-        }
-        Ok(Self { low, high, mean: sum / (samples.len() * samples.sample_len()) as f64 })
-    }
 }
 
 fn data_words(data: &DataSet, values: &Values) -> String {

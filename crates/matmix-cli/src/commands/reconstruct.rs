@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use matmix::data::Values;
 use matmix::picture::{Grid, ValueRange, write_folder};
 use matmix::{Backend, Model, Reconstruction, Samples};
 
@@ -102,11 +103,6 @@ impl Reconstruct {
 
 /// The range of a set's values.
 pub(crate) fn range(samples: &Samples<'_>) -> matmix::Result<ValueRange> {
-    let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
-    for n in 0..samples.len() {
-        for x in samples.to_f64(n..n + 1)? {
-            (low, high) = (low.min(x), high.max(x));
-        }
-    }
+    let Values { low, high, .. } = Values::of(samples)?;
     Ok(ValueRange::Given(low, high))
 }

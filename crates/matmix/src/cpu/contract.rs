@@ -271,12 +271,8 @@ pub(crate) fn multiply<T: Real, S: Simd>(
     sums: &mut [T],
 ) {
     let vectors = columns * size_of::<T>() / size_of::<T::Vector<S>>();
-    let mut product = Product { a, b, before, vectors, rows: (rows_a, rows_b), sums };
-    for (i, height) in greedily(rows_a, [PRODUCT_TILE]) {
-        for (j, width) in greedily(rows_b, [PRODUCT_TILE, 2]) {
-            tile!(height, [4 1] x width, [4 2 1], product.tile(simd, i, j));
-        }
-    }
+    // A function of its own, as above: it is called from four places.
+    simd.vectorize(Product { a, b, before, vectors, rows: (rows_a, rows_b), sums });
 }
 
 struct Product<'a, T> {
@@ -287,6 +283,20 @@ struct Product<'a, T> {
     /// Rows of a and of b.
     rows: (usize, usize),
     sums: &'a mut [T],
+}
+
+impl<T: Real> WithSimd for Product<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        let (rows_a, rows_b) = self.rows;
+        for (i, height) in greedily(rows_a, [PRODUCT_TILE]) {
+            for (j, width) in greedily(rows_b, [PRODUCT_TILE, 2]) {
+                tile!(height, [4 1] x width, [4 2 1], self.tile(simd, i, j));
+            }
+        }
+    }
 }
 
 impl<T: Real> Product<'_, T> {

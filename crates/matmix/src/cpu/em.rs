@@ -171,7 +171,7 @@ impl<T: Real> WithSimd for Accumulate<'_, T> {
         evaluator.show(simd, room, stored, &mut summing);
         // The sums of one mode are small; those of every mode are moved when they are due.
         if !matches!(loadings, Loadings::Joint(_)) {
-            flush(simd, &evaluator.plan, loadings, sum);
+            simd.vectorize(Finish { plan: &evaluator.plan, loadings, sum });
         }
     }
 }

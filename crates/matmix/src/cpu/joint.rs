@@ -154,6 +154,12 @@ impl<T: Real> Joint<T> {
     #[inline(always)]
     pub(super) fn flush<S: Simd>(&mut self, simd: S, plan: &Plan<T>, k: usize, to: &mut ComponentSums) {
         self.multiply(simd, k);
+        // A function of its own: it is seldom called, and from several places.
+        simd.vectorize(Move { joint: self, plan, k, to });
+    }
+
+    #[inline(always)]
+    fn move_sums(&mut self, plan: &Plan<T>, k: usize, to: &mut ComponentSums) {
         let Gathered { weight, scale, .. } = std::mem::take(&mut self.gathered[k]);
         let component = &plan.components[k];
         let (size, core_len, left) = (self.size, self.core_len, self.left);
@@ -187,6 +193,22 @@ impl<T: Real> Joint<T> {
         }
         sums.fill(T::from_f64(0.0));
         last.fill(T::from_f64(0.0));
+    }
+}
+
+struct Move<'a, T> {
+    joint: &'a mut Joint<T>,
+    plan: &'a Plan<T>,
+    k: usize,
+    to: &'a mut ComponentSums,
+}
+
+impl<T: Real> WithSimd for Move<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        self.joint.move_sums(self.plan, self.k, self.to);
     }
 }
 

@@ -65,6 +65,7 @@ mod samples;
 mod source;
 mod spec;
 pub(crate) mod tensors;
+mod values;
 #[cfg(feature = "formats")]
 mod walk;
 mod windows;
@@ -98,4 +99,5 @@ pub use source::{Buffer, Chunk, Element, Residence, Scalar, Source};
 pub use spec::{parse_memory, parse_range, parse_resize, parse_scale, parse_shape};
 pub use tensors::Tensors;
 pub(crate) use tensors::{read_mixture, write_mixture};
+pub use values::Values;
 pub(crate) use windows::Windows;
