@@ -321,7 +321,7 @@ impl Fit {
             say(&format!("\n{table}"));
         }
         if let Some(searched) = &fit.history.search {
-            say(&format!("search: {}", search_words(searched)));
+            say(&format!("search: {}", searched.in_words()));
         }
         for event in &fit.history.events {
             say(&format!("note: {}", words(event)));
@@ -347,18 +347,6 @@ fn start_from(path: &Path) -> anyhow::Result<Start> {
             Err(hinted(message, "--init takes kmeans, random or the model file of a mixture"))
         }
     }
-}
-
-fn search_words(searched: &matmix::Searched) -> String {
-    let [splits, merges, exchanges] = searched.counts();
-    format!(
-        "{}, {}, {} that gained {:.2} per sample, for {:.1} of the passes",
-        plural(splits, "split"),
-        plural(merges, "merge"),
-        plural(exchanges, "exchange"),
-        searched.gain(),
-        searched.passes,
-    )
 }
 
 /// What was not observed.

@@ -215,6 +215,7 @@ pub struct SearchStep {
 /// let [split, merged, _] = searched.counts();
 /// assert_eq!((searched.samples, 1 + split - merged), (120, 3));
 /// assert!(searched.passes < history.passes && searched.gain() >= 0.0);
+/// assert!(searched.in_words().starts_with(&format!("{split} splits, {merged} merge")));
 /// # Ok::<(), matmix::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -237,6 +238,21 @@ impl Searched {
             steps.map(|step| step.count).sum()
         };
         [&[SearchMove::Split][..], &[SearchMove::Merge], Self::EXCHANGES].map(count)
+    }
+
+    /// What was done, what it gained and what it cost, as a user reads it.
+    pub fn in_words(&self) -> String {
+        let [splits, merges, exchanges] = self.counts();
+        let several =
+            |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        format!(
+            "{}, {}, {} that gained {:.2} per sample, for {:.1} of the passes",
+            several(splits, "split"),
+            several(merges, "merge"),
+            several(exchanges, "exchange"),
+            self.gain(),
+            self.passes,
+        )
     }
 
     /// What the exchanges gained, in mean log-likelihood per sample.

@@ -143,6 +143,8 @@ pub struct Summary {
     pub bic: f64,
     /// Iterations of the fit by the share of the samples they saw, where known.
     pub stages: Option<Vec<(f64, usize)>>,
+    /// What a search for the start did, in words, if there was one.
+    pub search: Option<String>,
     /// Passes over all samples, where known: one over a part counts as its share.
     pub passes: Option<f64>,
     /// Samples read per second of the fit, where known.
@@ -199,6 +201,7 @@ impl Summary {
         ];
         let missing = self.missing.clone().map(|text| ("Missing cells", text));
         let held_out = self.held_out.as_ref().map(|held_out| ("Held out", held_out.in_words()));
+        let search = self.search.clone().map(|text| ("Search", text));
         let run = [
             ("Iterations", self.stages.as_deref().map_or_else(unknown, iterations)),
             ("Passes over all samples", self.passes.map_or_else(unknown, |passes| format!("{passes:.1}"))),
@@ -212,6 +215,7 @@ impl Summary {
             .into_iter()
             .chain(missing)
             .chain(held_out)
+            .chain(search)
             .chain(run)
             .map(|(name, value)| (name.to_owned(), value));
         let further = self.metadata.iter().cloned();

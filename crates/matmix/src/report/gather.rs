@@ -17,7 +17,7 @@ use crate::data::{Element, Samples};
 use crate::error::{Error, Result, sides};
 use crate::infer::ask;
 use crate::linalg::{Matrix, expand};
-use crate::model::{Event, History, Mixture, StopReason};
+use crate::model::{Event, History, Mixture, Searched, StopReason};
 use crate::pass::Question;
 
 /// How many core entries of a component can be moved in the explorer.
@@ -91,6 +91,7 @@ pub fn gather(model: &Mixture, samples: &Samples<'_>, options: &ReportOptions) -
         reconstruction_error: ratio(squared_error, samples.total_weight()).sqrt(),
         explained: 1.0 - ratio(squared_error, total(&spread)),
         bic: criteria.bic,
+        search: history.and_then(|h| h.search.as_ref()).map(Searched::in_words),
         stages: history.map(|h| h.stages().collect()),
         passes: history.map(|h| h.passes).filter(|&passes| passes > 0.0),
         samples_per_second: history.and_then(History::samples_per_second),

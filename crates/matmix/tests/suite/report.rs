@@ -76,11 +76,14 @@ fn a_fit_that_did_not_converge_is_told_and_so_is_every_event() {
     history.events =
         vec![Event::Reseeded { iteration: 2, component: 1, sample: 9 }, Event::NoiseAtFloor { component: 3 }];
     let (passes, rate) = (history.passes, history.samples_per_second().unwrap());
+    let searched = history.search.as_ref().unwrap().in_words();
+    assert!(searched.contains(" splits, ") && searched.ends_with(" of the passes"), "{searched}");
     let options = ReportOptions { history: Some(history), ..ReportOptions::default() };
     let mut content = gather(&model, &samples, &options).unwrap();
     let fact = |summary: &Summary, name: &str| {
         summary.facts().into_iter().find(|fact| fact.name == name).map(|fact| fact.value).unwrap()
     };
+    assert_eq!(fact(&content.summary, "Search"), searched);
     assert_eq!(fact(&content.summary, "Iterations"), "5");
     assert_eq!(fact(&content.summary, "Passes over all samples"), format!("{passes:.1}"));
     assert_eq!(content.summary.samples_per_second, Some(rate));
