@@ -13,10 +13,10 @@ OUTPUTS = {"numpy", "input"}
 """What answers about samples may be: NumPy's arrays, or arrays of the kind that the samples are."""
 
 
-def like(given: Any, out: Any) -> Any:
+def of_kind(given: Any, out: Any) -> Any:
     """An answer as an array of the library that `given` is of, on its device; as it is if there is none."""
-    if not isinstance(out, np.ndarray):
-        # Dask answers by itself.
+    if given is None or not isinstance(out, np.ndarray):
+        # Nobody asked for anything else, or Dask answers by itself.
         return out
     if _is_of(given, "torch"):
         return importlib.import_module("torch").as_tensor(out, device=given.device)

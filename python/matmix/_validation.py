@@ -17,7 +17,7 @@ from . import _matmix
 from ._blocks import Blocks, Parts, as_blocks
 from ._elements import native, plain_array
 from ._on_gpu import check_device, is_on_gpu
-from ._output import like
+from ._output import of_kind
 
 Data: TypeAlias = ArrayLike | Blocks
 """Samples as a user gives them: whatever becomes an array, or blocks; Dask and lazily read arrays have no types."""
@@ -92,7 +92,7 @@ class Samples(NamedTuple):
 
     def answered(self, out: Any) -> Any:
         """A result as an array of the kind that was asked for."""
-        return out if self.given is None else like(self.given, out)
+        return of_kind(self.given, out)
 
     def like(self, out: np.ndarray) -> np.ndarray:
         """A result (N, …) in the form and the precision of the input: flattened if that was, f32 if that was."""
@@ -119,13 +119,12 @@ def check_samples(
     learns them with `owner_reset`.
     """
     samples = _shaped(estimator, X, reset, owner, owner_reset)._replace(missing=_missing_of(estimator))
-    given = X if answers_as_input(estimator) else None
-    return samples._replace(scale=estimator._factor(samples, fitting=reset), given=given)
+    return samples._replace(scale=estimator._factor(samples, fitting=reset), given=given(estimator, X))
 
 
-def answers_as_input(estimator: Any) -> bool:
-    """Whether an estimator was told to answer by arrays of the kind that it is asked about."""
-    return getattr(estimator, "output", "numpy") == "input"
+def given(estimator: Any, X: Any) -> Any:
+    """X, if the estimator was told to answer by arrays of the kind that it is asked about."""
+    return X if getattr(estimator, "output", "numpy") == "input" else None
 
 
 def _missing_of(estimator: Any) -> str:

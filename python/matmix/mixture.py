@@ -24,11 +24,11 @@ from ._validation import (
     Samples,
     Seed,
     Sides,
-    answers_as_input,
     check_choice,
     check_integer,
     check_samples,
     check_seed,
+    given,
 )
 
 REBUILT_BY = {"most_probable": "rebuilt", "weighted": "denoised"}
@@ -297,7 +297,7 @@ class Mixture(DensityMixin, MixtureFitting):
                 f"the cores of all components are needed as transform gives them, shape (N, {width}); got {cores.shape}"
             )
         out = self.model_.inverse_transform(np.ascontiguousarray(cores, np.float64).ravel())
-        samples = Samples(cores, self.sample_shape_, False, given=self._given(X))
+        samples = Samples(cores, self.sample_shape_, False, given=given(self, X))
         return samples.answered(samples.typed(out.reshape(len(cores), *self.sample_shape_)))
 
     def cores(self, X: Data) -> tuple[np.ndarray, np.ndarray]:
@@ -329,7 +329,7 @@ class Mixture(DensityMixin, MixtureFitting):
         ndarray of shape (N, p_1, ..., p_D), or (N, P) if the cores are flattened
         """
         check_is_fitted(self)
-        given, cores = self._given(cores), check_array(on_host(cores), what="cores")
+        kind, cores = given(self, cores), check_array(on_host(cores), what="cores")
         rank, size = self.rank_, int(np.prod(self.rank_))
         if cores.ndim < 2 or cores.size != cores.shape[0] * size or cores.shape[1:] not in ((size,), rank):
             raise ValueError(
@@ -347,7 +347,7 @@ class Mixture(DensityMixin, MixtureFitting):
         if components.shape != (n,):
             raise ValueError(f"{components.size} components for {n} cores; exactly one per core is needed")
         out = self.model_.rebuild(np.ascontiguousarray(cores, np.float64).ravel(), components)
-        samples = Samples(cores, tuple(out.shape[1:]), cores.ndim == 2, given=given)
+        samples = Samples(cores, tuple(out.shape[1:]), cores.ndim == 2, given=kind)
         return samples.answered(samples.like(out))
 
     def reconstruct(self, X: Data, *, rule: str = "most_probable") -> np.ndarray:
@@ -417,7 +417,7 @@ class Mixture(DensityMixin, MixtureFitting):
         if not isinstance(temper, str) and (isinstance(temper, bool) or not isinstance(temper, numbers.Real)):
             problem = f"option `temper` is {temper!r}; it must be 'auto', 'none' or a number above 0 and at most 1"
             raise TypeError(problem)
-        samples = check_samples(self, plain_array(X, "X", "nan"), reset=False)._replace(given=self._given(X))
+        samples = check_samples(self, plain_array(X, "X", "nan"), reset=False)._replace(given=given(self, X))
         args, shape = (samples.array, samples.shape, self._preset), tuple(samples.array.shape)
         if draws is not None:
             seed = check_seed(self.random_state if random_state is None else random_state)
@@ -620,10 +620,6 @@ class Mixture(DensityMixin, MixtureFitting):
     @property
     def _n_features_out(self) -> int:
         return len(self.weights_) * super()._n_features_out
-
-    def _given(self, cores: Any) -> Any:
-        """What answers about cores are to be like, if they are to be like them."""
-        return cores if answers_as_input(self) else None
 
     def _cores_of(self, samples: Samples) -> tuple[int, ...]:
         """The shape of the cores of one sample under all components."""

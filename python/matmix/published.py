@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from ._output import like, on_host
-from ._validation import Samples, Seed, Sides, answers_as_input, check_integer
+from ._output import of_kind, on_host
+from ._validation import Samples, Seed, Sides, check_integer, given
 from .low_rank import LowRank
 from .mixture import Mixture
 
@@ -198,14 +198,14 @@ class MP2DPCA(Mixture):
         components : array of int of shape (N, p), optional
             The component of each row; may be left out when there is only one.
         """
-        given, cores = cores, np.asarray(on_host(cores))
+        kind, cores = given(self, cores), np.asarray(on_host(cores))
         flat = cores.ndim == 2
         rows = cores.reshape(-1, self.rank_[0])
         if components is not None:
             components = np.asarray(on_host(components)).ravel()
         out = super().rebuild(rows, components)
         out = out.reshape(len(cores), -1) if flat else out.reshape(len(cores), -1, out.shape[-1])
-        return like(given, out) if answers_as_input(self) else out
+        return of_kind(kind, out)
 
     def sample(
         self, n_samples: int = 1, *, noise: bool = True, random_state: Seed = None

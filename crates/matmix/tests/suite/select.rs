@@ -57,12 +57,24 @@ fn planted_numbers_are_found_from_ranks_that_are_too_small() {
     let chosen = select(&samples, &options).unwrap();
     let best = chosen.best();
     assert_eq!((best.components, &best.rank[..]), (3, &[3, 3][..]), "{:#?}", chosen.choice.candidates);
-    // Numbers beside the chosen one are judged with its ranks, too; narrower ranks than the first on the way are not looked at.
+    // Numbers beside the chosen one are judged with its ranks, too.
     let tried = |k: usize| chosen.choice.candidates.iter().any(|c| c.components == k && c.rank == best.rank);
     assert!(tried(2) && tried(4), "{:#?}", chosen.choice.candidates);
     // As good as a fit from the truth.
     let truth = planted.score(&samples).unwrap();
     assert!(chosen.fit.log_likelihood() > truth, "{} {truth}", chosen.fit.log_likelihood());
+    // Where ranks have grown, what was chosen is fitted as anybody would fit it; without a search, from what the folds have found.
+    let alone = |search| {
+        let chosen = select(
+            &samples,
+            &SelectOptions { fit: FitOptions { search, ..options.fit.clone() }, ..options.clone() },
+        );
+        let chosen = chosen.unwrap();
+        let (components, rank) = (chosen.best().components, chosen.best().rank.clone());
+        let alone = fit(&samples, &FitOptions { components, rank, search, ..options.fit.clone() }).unwrap();
+        alone.history.log_likelihood == chosen.fit.history.log_likelihood
+    };
+    assert!(alone(Search::Auto) && !alone(Search::None));
 }
 
 #[test]

@@ -275,11 +275,11 @@ impl Selecting<'_, '_> {
             let Candidate { components, rank, .. } = self.judged[at].candidate.clone();
             let is_wider = |other: &Vec<usize>| other.iter().zip(&rank).any(|(other, now)| other > now);
             let beside = ranks_beside(&rank, &most, far, keep);
-            // As long as ranks grow, narrower ones are what was left behind.
-            let (wider, narrower): (Vec<_>, Vec<_>) =
+            // Once ranks grow, narrower ones are what was left behind: they are tried if nothing else is left.
+            let (first, then): (Vec<_>, Vec<_>) =
                 beside.into_iter().partition(|other| way.is_empty() || is_wider(other));
             let mut next = at;
-            for others in [wider, narrower] {
+            for others in [first, then] {
                 for other in others {
                     if self.position(components, &other).is_none() {
                         let judged = self.reranked(at, &other)?;
