@@ -57,16 +57,12 @@ enum Loadings<T> {
     Samples(SampleProducts<T>, Means<T>, Vec<T>),
 }
 
-/// Σ a (X − G), Σ a Q and Σ γ per component.
+/// Σ a (X − G), Σ γ and Σ a per component.
 struct Means<T> {
     size: usize,
     means: Aligned<T>,
-    cores: Vec<f64>,
     weights: Vec<f64>,
     scales: Vec<f64>,
-    /// Room for a sample and for a core.
-    x: Vec<T>,
-    q: Vec<f64>,
 }
 
 impl Work for Em<'_> {
@@ -387,11 +383,8 @@ impl<T: Real> Means<T> {
         Self {
             size: plan.sample_len,
             means: Aligned::new(T::from_f64(0.0), k * plan.sample_len),
-            cores: vec![0.0; k * plan.core_len],
             weights: vec![0.0; k],
             scales: vec![0.0; k],
-            x: vec![T::from_f64(0.0); plan.sample_len],
-            q: vec![0.0; plan.core_len],
         }
     }
 
@@ -399,36 +392,28 @@ impl<T: Real> Means<T> {
     fn add(&mut self, found: &Found<'_, T>, k: usize, gamma: f64, a: f64) {
         self.weights[k] += gamma;
         self.scales[k] += a;
-        found.core(k, &mut self.q);
-        for (to, q) in self.cores[k * self.q.len()..].iter_mut().zip(&self.q) {
-            *to += a * q;
-        }
         let a = T::from_f64(a);
         let mean = &mut self.means[k * self.size..(k + 1) * self.size];
-        let x = match found.evaluated {
-            Evaluated::Components(stacked, stack) => stack.sample(stacked, found.sample, self.size),
-            Evaluated::Samples(_) => {
-                found.stored.load(found.n, 0..self.size, &found.plan.reference, &mut self.x);
-                &self.x[..self.size]
+        match found.evaluated {
+            Evaluated::Components(stacked, stack) => {
+                let x = &stack.sample(stacked, found.sample, self.size)[..mean.len()];
+                // A plain loop: an iterator's `for_each` may be compiled apart, without the wide instructions.
+                for i in 0..mean.len() {
+                    mean[i] += a * x[i];
+                }
             }
-        };
-        // A plain loop: an iterator's `for_each` may be compiled apart, without the wide instructions.
-        for i in 0..mean.len() {
-            mean[i] += a * x[i];
+            Evaluated::Samples(_) => found.stored.add(found.n, a, &found.plan.reference, mean),
         }
     }
 
     /// Moves what was added for component `k` to its sums in double precision; its γ.
     #[inline(always)]
-    fn flush(&mut self, plan: &Plan<T>, k: usize, shift: &mut [f64], core: &mut [f64]) -> f64 {
+    fn flush(&mut self, plan: &Plan<T>, k: usize, shift: &mut [f64]) -> f64 {
         let scale = std::mem::take(&mut self.scales[k]);
         let mean = &mut self.means[k * self.size..(k + 1) * self.size];
         for ((to, from), offset) in shift.iter_mut().zip(mean).zip(&plan.components[k].offset) {
             *to += from.to_f64() - scale * offset;
             *from = T::from_f64(0.0);
-        }
-        for (to, from) in core.iter_mut().zip(&mut self.cores[k * self.q.len()..]) {
-            *to += std::mem::take(from);
         }
         std::mem::take(&mut self.weights[k])
     }
@@ -448,13 +433,17 @@ fn flush<T: Real, S: Simd>(simd: S, plan: &Plan<T>, loadings: &mut Loadings<T>, 
         if means.weights[k] == 0.0 {
             continue;
         }
-        let weight = means.flush(plan, k, &mut to.shift, &mut to.core);
+        let weight = means.flush(plan, k, &mut to.shift);
         let LoadingSums::Mode { cross, weighted_gram, gram } = &mut to.loadings else {
             unreachable!("the sums of a pass that updates one mode")
         };
         match loadings {
-            Loadings::Stack(products, _) => products.flush(simd, k, cross, weighted_gram, gram),
-            Loadings::Samples(products, ..) => products.flush(simd, k, cross, weighted_gram, gram),
+            Loadings::Stack(products, _) => {
+                products.flush(simd, k, cross, weighted_gram, gram, &mut to.core);
+            }
+            Loadings::Samples(products, ..) => {
+                products.flush(simd, k, cross, weighted_gram, gram, &mut to.core);
+            }
             Loadings::Joint(_) => {}
         }
         // What the posterior variance adds: j counts [before][r_d][after], the variances of the others [before][after].

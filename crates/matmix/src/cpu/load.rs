@@ -89,6 +89,25 @@ impl<'a> Stored<'a> {
     /// x − g of some elements of sample `n` of these, in the working precision; `reference` has one g per element of a sample.
     #[inline(always)]
     pub(crate) fn load<T: Real>(&self, n: usize, elements: Range<usize>, reference: &[T], out: &mut [T]) {
+        self.combine(n, elements, reference, out, |_, x| x);
+    }
+
+    /// Adds `factor` times x − g of sample `n` of these to `out`.
+    #[inline(always)]
+    pub(crate) fn add<T: Real>(&self, n: usize, factor: T, reference: &[T], out: &mut [T]) {
+        self.combine(n, 0..self.sample_len, reference, out, |sum, x| sum + factor * x);
+    }
+
+    /// Makes of every number in `out` and of x − g what `with` says.
+    #[inline(always)]
+    fn combine<T: Real>(
+        &self,
+        n: usize,
+        elements: Range<usize>,
+        reference: &[T],
+        out: &mut [T],
+        with: impl Fn(T, T) -> T,
+    ) {
         let scale = T::from_f64(self.scale);
         let from = n * self.sample_len;
         let (from, reference) = (from + elements.start..from + elements.end, &reference[elements]);
@@ -98,7 +117,7 @@ impl<'a> Stored<'a> {
                 let x = &$x[from];
                 let out = &mut out[..x.len()];
                 for i in 0..x.len() {
-                    out[i] = T::from_f64(f64::from(x[i])) * scale - reference[i];
+                    out[i] = with(out[i], T::from_f64(f64::from(x[i])) * scale - reference[i]);
                 }
             }};
         }

@@ -5,7 +5,6 @@ use std::sync::{Mutex, OnceLock};
 
 use cudarc::driver::{CudaFunction, CudaSlice, DeviceRepr, ValidAsZeroBits};
 use cudarc::nvrtc::{CompileOptions, Ptx, compile_ptx_with_opts};
-use sha2::{Digest, Sha256};
 
 use super::device::{Device, failed};
 use super::workspace::Workspace;
@@ -218,7 +217,7 @@ impl Device {
 /// The kernels for one precision and architecture, from the cache where they are in it.
 fn compiled(source: &str, real: &str, architecture: &str) -> Result<Ptx> {
     let options = vec![format!("-DREAL={real}"), format!("--gpu-architecture={architecture}")];
-    let key = Sha256::digest(format!("{source}\0{}", options.join("\0")));
+    let key = hmac_sha256::Hash::hash(format!("{source}\0{}", options.join("\0")).as_bytes());
     let name: String = key.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
     let cached = cache_folder().map(|folder| folder.join(format!("{name}.ptx")));
     if let Some(text) = cached.as_ref().and_then(|path| std::fs::read_to_string(path).ok()) {

@@ -1,6 +1,6 @@
 //! What a fit is recognised by: a digest of everything that decides its bits.
 
-use sha2::{Digest, Sha256};
+use hmac_sha256::Hash;
 
 use super::options::{FitOptions, Start};
 use crate::pass::{Engine, Task};
@@ -9,7 +9,7 @@ use crate::pass::{Engine, Task};
 /// decides the fit, a start model to its last bit included. What does not decide it (threads, where the state is kept, how many
 /// restarts and iterations there may be) is left out.
 pub(super) fn identity(engine: &dyn Engine, options: &FitOptions, rank: &[usize], content: u128) -> String {
-    let mut hash = Sha256::new();
+    let mut hash = Hash::new();
     let mut add = |bytes: &[u8]| {
         hash.update((bytes.len() as u64).to_le_bytes());
         hash.update(bytes);

@@ -133,7 +133,7 @@ fn fill_across<T: Real, S: Simd>(
             }
             let squares = &mut [T::from_f64(0.0); MAX_TILE];
             let to = &mut panel[s * width + i..];
-            T::transpose::<S>(&values, to, width, &[0, 1, 2, 3, 4, 5, 6, 7], squares);
+            T::transpose::<S, _>((&values, 0), to, width, &[0, 1, 2, 3, 4, 5, 6, 7], squares);
         }
     }
     for i in 0..columns.len() {

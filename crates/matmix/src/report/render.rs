@@ -7,7 +7,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, context};
-use sha2::{Digest, Sha256};
 
 use super::content::Content;
 use crate::error::{Error, Result};
@@ -48,7 +47,7 @@ pub fn page(content: &Content) -> Result<String> {
 }
 
 fn policy() -> String {
-    let hash = |text: &str| STANDARD.encode(Sha256::digest(text));
+    let hash = |text: &str| STANDARD.encode(hmac_sha256::Hash::hash(text.as_bytes()));
     format!(
         "default-src 'none'; img-src data: blob:; style-src 'sha256-{}'; script-src 'sha256-{}'; \
          connect-src 'none'; base-uri 'none'; form-action 'none'",

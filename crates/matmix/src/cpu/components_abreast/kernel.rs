@@ -134,7 +134,7 @@ impl<T: Real> First<'_, '_, T> {
         for sample in self.samples.clone() {
             for o in 0..before {
                 for (m, height) in greedily(after, sizes) {
-                    let at = sample * self.stride + o * n * after + m;
+                    let at = (sample * self.stride + o * n * after, m);
                     let to = (sample * rows + o * after + m, o * after + m);
                     tile!(height, [8 4 1] x part.width, [1 2 3], self.across(simd, at, to, part));
                 }
@@ -175,12 +175,13 @@ impl<T: Real> First<'_, '_, T> {
         self.end::<M, V, S>(&sum, first, part.v);
     }
 
-    /// M rows of which the same numbers lie next to each other, from `at` on; where they go, and where their start is.
+    /// M rows of which the same numbers lie next to each other, from `m` on in the slab at `at`; where they go, and where their
+    /// start is.
     #[inline(always)]
     fn across<const M: usize, const V: usize, S: Simd>(
         &mut self,
         simd: S,
-        at: usize,
+        (at, m): (usize, usize),
         (to, start): (usize, usize),
         part: &Part,
     ) {
@@ -190,9 +191,9 @@ impl<T: Real> First<'_, '_, T> {
             starts[m] += m;
         }
         let mut sum = self.begin::<M, V, S>(simd, starts, to, part);
-        let x = &self.x[at + part.along.start * after..at + (part.along.end - 1) * after + M];
-        for (i, u) in self.loading::<S>(part).enumerate() {
-            let (u, x) = (&u[..V], &x[i * after..i * after + M]);
+        let x = &self.x[at + part.along.start * after..at + part.along.end * after];
+        for (u, x) in self.loading::<S>(part).zip(x.chunks_exact(after)) {
+            let (u, x) = (&u[..V], &x[m..m + M]);
             for m in 0..M {
                 let factor = T::splat(simd, x[m]);
                 for j in 0..V {

@@ -1,4 +1,4 @@
-//! The small products a pass that updates one mode of matrices or tensors sums up: A, H and S.
+//! The small products a pass that updates one mode of matrices or tensors sums up: A, H, S and b.
 
 use pulp::{Simd, WithSimd};
 
@@ -7,6 +7,7 @@ use super::super::contract::has_room_for_pairs;
 use super::super::plan::Plan;
 use super::super::simd::Real;
 use super::super::tiles::{evenly, greedily, tile};
+use super::stacked::place;
 use super::{Stack, Stacked};
 use crate::linalg::Matrix;
 
@@ -18,7 +19,7 @@ const TILE_VECTORS: usize = 3;
 const TILE_COLUMNS: usize = 4;
 
 /// A = Σ a Z Qᵀ, S = Σ a Q Qᵀ and H = Σ a Q W Qᵀ of every component, of some samples, in the working precision: one product,
-/// of Z, Q and Q W below each other with a Q.
+/// of Z, Q and Q W below each other with a Q. b = Σ a Q comes along.
 ///
 /// Z and Q have as many columns as the first step, times the indices of all other modes that are not updated; for each of the
 /// latter, a sample makes one entry. Lanes are rows times columns, and the columns are added up when the sums are asked for.
@@ -28,6 +29,8 @@ pub(crate) struct StackProducts<T> {
     /// Columns, and columns with zeros up to a power of two, so that they fit the vectors.
     cols: usize,
     padded: usize,
+    /// Indices of the modes behind the first that is contracted, of the core.
+    inner: usize,
     /// Numbers of the left and the right side of an entry.
     left: usize,
     right: usize,
@@ -39,6 +42,8 @@ pub(crate) struct StackProducts<T> {
     factors: Aligned<T>,
     /// `[component][r_d][row][column]`.
     sums: Aligned<T>,
+    /// `[component][indices of the core without the column][column]`.
+    cores: Vec<T>,
 }
 
 impl<T: Real> StackProducts<T> {
@@ -54,12 +59,14 @@ impl<T: Real> StackProducts<T> {
             sides: (p, r),
             cols,
             padded,
+            inner: stacked.inner,
             left,
             right,
             waiting: vec![0; k],
             rows: zeros(k * WAITING * left),
             factors: zeros(k * WAITING * right),
             sums: zeros(k * r * left),
+            cores: vec![T::from_f64(0.0); k * plan.core_len],
         }
     }
 
@@ -78,6 +85,8 @@ impl<T: Real> StackProducts<T> {
         let first = stacked.lanes_of(k).start;
         let y = stack.y(sample);
         let (before, after) = stacked.later.last().map_or((1, 1), |l| (l.step.before, l.step.after));
+        let core_len = before * r * after * cols;
+        let cores = k * core_len..(k + 1) * core_len;
         for o in 0..before {
             for m in 0..after {
                 if self.waiting[k] == WAITING {
@@ -94,7 +103,9 @@ impl<T: Real> StackProducts<T> {
                 let w = &stacked.other_variances[(o * after + m) * stacked.width + first..][..cols];
                 let repeated = self.right / r;
                 for a in 0..r {
-                    let at = ((o * r + a) * after + m) * stacked.width + first;
+                    let row = (o * r + a) * after + m;
+                    let at = row * stacked.width + first;
+                    let core = &mut self.cores[cores.clone()][row * cols..(row + 1) * cols];
                     let (y, precision) = (&y[at..at + cols], &stacked.rounded_precision[at..at + cols]);
                     let (q, qw) = (&mut q[a * padded..][..cols], &mut qw[a * padded..][..cols]);
                     let factors = &mut factors[a * repeated..(a + 1) * repeated];
@@ -102,6 +113,7 @@ impl<T: Real> StackProducts<T> {
                         q[j] = y[j] * precision[j];
                         qw[j] = q[j] * w[j];
                         factors[j] = q[j] * weight;
+                        core[j] += factors[j];
                     }
                     for j in padded..repeated {
                         factors[j] = factors[j - padded];
@@ -123,10 +135,11 @@ impl<T: Real> StackProducts<T> {
             left: self.left,
             right: self.right,
             columns: r,
+            padded: self.padded,
         });
     }
 
-    /// Moves what was added for component `k` to A, H and S in double precision.
+    /// Moves what was added for component `k` to A, H, S and b in double precision.
     #[inline(always)]
     pub(crate) fn flush<S: Simd>(
         &mut self,
@@ -135,8 +148,17 @@ impl<T: Real> StackProducts<T> {
         cross: &mut Matrix,
         weighted: &mut Matrix,
         gram: &mut Matrix,
+        core: &mut [f64],
     ) {
         self.multiply(simd, k);
+        let (cols, inner) = (self.cols, self.inner);
+        let cores = &mut self.cores[k * core.len()..(k + 1) * core.len()];
+        for (row, from) in cores.chunks_exact_mut(cols).enumerate() {
+            for j in 0..cols {
+                core[place(row, j, cols, inner)] += from[j].to_f64();
+                from[j] = T::from_f64(0.0);
+            }
+        }
         let (p, r) = self.sides;
         let sums = &mut self.sums[k * r * self.left..(k + 1) * r * self.left];
         let total = |row: usize, a: usize| -> f64 {
@@ -191,6 +213,8 @@ struct Multiply<'a, T> {
     left: usize,
     right: usize,
     columns: usize,
+    /// Numbers after which a factor repeats.
+    padded: usize,
 }
 
 impl<T: Real> WithSimd for Multiply<'_, T> {
@@ -200,8 +224,8 @@ impl<T: Real> WithSimd for Multiply<'_, T> {
     fn with_simd<S: Simd>(mut self, simd: S) {
         let per_vector = size_of::<T::Vector<S>>() / size_of::<T>();
         let vectors = self.left / per_vector;
-        // A factor of several vectors goes with every so manieth vector of the rows.
-        let period = self.right / self.columns / per_vector;
+        // A factor of several vectors goes with every so manieth vector of the rows, unless they are the same.
+        let period = (self.padded / per_vector).max(1);
         // Together only where they go with the same vector of a factor.
         let most = match (period, has_room_for_pairs::<S>()) {
             (1, true) => TILE_VECTORS,
@@ -221,7 +245,7 @@ impl<T: Real> Multiply<'_, T> {
     fn tile<const V: usize, const A: usize, S: Simd>(&mut self, simd: S, v: usize, a: usize, phase: usize) {
         let per_vector = size_of::<T::Vector<S>>() / size_of::<T>();
         let (left, right) = (self.left / per_vector, self.right / per_vector);
-        let period = right / self.columns;
+        let stride = right / self.columns;
         let (rows, factors) = (T::vectors::<S>(self.rows), T::vectors::<S>(self.factors));
         let sums = T::vectors_mut::<S>(self.sums);
         let mut sum = [[T::splat(simd, T::from_f64(0.0)); V]; A];
@@ -230,9 +254,9 @@ impl<T: Real> Multiply<'_, T> {
         }
         for (rows, factors) in rows.chunks_exact(left).zip(factors.chunks_exact(right)) {
             let rows = &rows[v..v + V];
-            let factors = &factors[a * period + phase..(a + A - 1) * period + phase + 1];
+            let factors = &factors[a * stride + phase..(a + A - 1) * stride + phase + 1];
             for j in 0..A {
-                let factor = factors[j * period];
+                let factor = factors[j * stride];
                 for i in 0..V {
                     sum[j][i] = T::mul_add(simd, rows[i], factor, sum[j][i]);
                 }

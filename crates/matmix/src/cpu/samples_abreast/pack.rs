@@ -194,12 +194,8 @@ impl<T: Real> Packed<T> {
                     }
                     let mut squares = [zero; MAX_TILE];
                     let out = &mut self.x[n..];
-                    let mut square = [[zero; MAX_TILE]; MAX_TILE];
                     for i in (0..tiles).step_by(tile) {
-                        for r in 0..tile {
-                            square[r][..tile].copy_from_slice(&values[r][i..i + tile]);
-                        }
-                        T::transpose::<S>(&square, out, lanes, &rows[i..i + tile], &mut squares);
+                        T::transpose::<S, _>((&values, i), out, lanes, &rows[i..i + tile], &mut squares);
                     }
                     for r in 0..tile {
                         self.norms[n + r] += squares[r].to_f64();

@@ -1,4 +1,4 @@
-//! The small products a pass that updates one mode of matrices or tensors sums up: A, H and S.
+//! The small products a pass that updates one mode of matrices or tensors sums up: A, H, S and b.
 
 use pulp::Simd;
 
@@ -9,7 +9,7 @@ use super::super::simd::Real;
 use super::block::SampleBlock;
 use crate::linalg::Matrix;
 
-/// A = Σ a Z Qᵀ, H = Σ a Q W Qᵀ and S = Σ a Q Qᵀ of every component, of some samples, in the working precision. Samples
+/// A = Σ a Z Qᵀ, H = Σ a Q W Qᵀ, S = Σ a Q Qᵀ and b = Σ a Q of every component, of some samples, in the working precision. Samples
 /// are lanes here as everywhere in this folder: a sum is kept as one number per lane until it is asked for.
 pub(crate) struct SampleProducts<T> {
     /// p_d, r_d.
@@ -19,6 +19,8 @@ pub(crate) struct SampleProducts<T> {
     /// `[component][r_d][r_d][lane of the machine]`, H and S.
     weighted: Aligned<T>,
     gram: Aligned<T>,
+    /// `[component][core][lane of the machine]`.
+    cores: Aligned<T>,
     /// Q, a Q and a Q W of a block, `[core][lane]`.
     q: Aligned<T>,
     weighted_q: Aligned<T>,
@@ -35,6 +37,7 @@ impl<T: Real> SampleProducts<T> {
             cross: zeros(k * p * r * T::LANES),
             weighted: zeros(k * r * r * T::LANES),
             gram: zeros(k * r * r * T::LANES),
+            cores: zeros(k * plan.core_len * T::LANES),
             q: zeros(plan.core_len * lanes),
             weighted_q: zeros(plan.core_len * lanes),
             weighted_qw: zeros(plan.core_len * lanes),
@@ -69,6 +72,8 @@ impl<T: Real> SampleProducts<T> {
                 weighted_qw[lane] = weighted_q[lane] * w;
             }
         }
+        let cores = &mut self.cores[k * plan.core_len * T::LANES..(k + 1) * plan.core_len * T::LANES];
+        add_rows(simd, &self.q, weights, cores);
         let columns = after * lanes;
         let square = k * r * r * T::LANES..(k + 1) * r * r * T::LANES;
         let gram = &mut self.gram[square.clone()];
@@ -80,7 +85,7 @@ impl<T: Real> SampleProducts<T> {
         multiply(simd, z, &self.weighted_q, (before, p, r, columns), cross);
     }
 
-    /// Moves what was added for component `k` to A, H and S in double precision.
+    /// Moves what was added for component `k` to A, H, S and b in double precision.
     #[inline(always)]
     pub(crate) fn flush<S: Simd>(
         &mut self,
@@ -89,12 +94,25 @@ impl<T: Real> SampleProducts<T> {
         cross: &mut Matrix,
         weighted: &mut Matrix,
         gram: &mut Matrix,
+        core: &mut [f64],
     ) {
         let (p, r) = self.sides;
+        total(simd, &mut self.cores[k * core.len() * T::LANES..(k + 1) * core.len() * T::LANES], core);
         let square = k * r * r * T::LANES..(k + 1) * r * r * T::LANES;
         total(simd, &mut self.gram[square.clone()], gram.as_mut_slice());
         total(simd, &mut self.weighted[square], weighted.as_mut_slice());
         let from = &mut self.cross[k * p * r * T::LANES..(k + 1) * p * r * T::LANES];
         total(simd, from, cross.as_mut_slice());
+    }
+}
+
+/// Adds Σ over the lanes of `rows[j][lane] · weights[lane]` to sum `j`, which is one number per lane of the machine.
+#[inline(always)]
+fn add_rows<T: Real, S: Simd>(simd: S, rows: &[T], weights: &[T], sums: &mut [T]) {
+    let (rows, weights) = (T::vectors::<S>(rows), T::vectors::<S>(weights));
+    for (sum, row) in T::vectors_mut::<S>(sums).iter_mut().zip(rows.chunks_exact(weights.len())) {
+        for v in 0..weights.len() {
+            *sum = T::mul_add(simd, row[v], weights[v], *sum);
+        }
     }
 }

@@ -16,9 +16,9 @@ pub(crate) trait Transpose: Copy {
     /// Rows and columns of a tile: a 32-byte vector of these.
     const TILE: usize;
 
-    /// Writes `tile[r][c]` to `out[rows[c] · stride + r]` and adds its square to `squares[r]`.
-    fn transpose<S: Simd>(
-        tile: &[[Self; MAX_TILE]; MAX_TILE],
+    /// Writes `values[r][first + c]` to `out[rows[c] · stride + r]` and adds its square to `squares[r]`.
+    fn transpose<S: Simd, const N: usize>(
+        tile: (&[[Self; N]; MAX_TILE], usize),
         out: &mut [Self],
         stride: usize,
         rows: &[u32],
@@ -38,6 +38,14 @@ fn avx<S: Simd>() -> Option<pulp::x86::V3> {
     }
 }
 
+/// So many numbers of a row.
+#[inline(always)]
+fn row<T: Copy + Default, const C: usize>(values: &[T], first: usize) -> [T; C] {
+    let mut row = [T::default(); C];
+    row.copy_from_slice(&values[first..first + C]);
+    row
+}
+
 #[inline(always)]
 fn store<T: Copy + Add<Output = T> + Mul<Output = T>>(
     row: &[T],
@@ -55,8 +63,8 @@ impl Transpose for f32 {
     const TILE: usize = 8;
 
     #[inline(always)]
-    fn transpose<S: Simd>(
-        tile: &[[f32; MAX_TILE]; MAX_TILE],
+    fn transpose<S: Simd, const N: usize>(
+        (values, first): (&[[f32; N]; MAX_TILE], usize),
         out: &mut [f32],
         stride: usize,
         rows: &[u32],
@@ -66,7 +74,7 @@ impl Transpose for f32 {
         #[cfg(target_arch = "x86_64")]
         if let Some(simd) = avx::<S>() {
             use std::arch::x86_64::__m256;
-            let a: [__m256; 8] = bytemuck::cast(*tile);
+            let a: [__m256; 8] = std::array::from_fn(|r| bytemuck::cast(row::<_, 8>(&values[r], first)));
             // Pairs, then quadruples within the halves of a vector, then the halves.
             let low = |x, y| simd.avx._mm256_unpacklo_ps(x, y);
             let high = |x, y| simd.avx._mm256_unpackhi_ps(x, y);
@@ -105,7 +113,7 @@ impl Transpose for f32 {
         for c in 0..Self::TILE {
             let mut column = [0.0; Self::TILE];
             for r in 0..Self::TILE {
-                column[r] = tile[r][c];
+                column[r] = values[r][first + c];
             }
             store(&column, out, at(c), squares);
         }
@@ -116,8 +124,8 @@ impl Transpose for f64 {
     const TILE: usize = 4;
 
     #[inline(always)]
-    fn transpose<S: Simd>(
-        tile: &[[f64; MAX_TILE]; MAX_TILE],
+    fn transpose<S: Simd, const N: usize>(
+        (values, first): (&[[f64; N]; MAX_TILE], usize),
         out: &mut [f64],
         stride: usize,
         rows: &[u32],
@@ -127,9 +135,7 @@ impl Transpose for f64 {
         #[cfg(target_arch = "x86_64")]
         if let Some(simd) = avx::<S>() {
             use std::arch::x86_64::__m256d;
-            let row =
-                |r: usize| -> __m256d { bytemuck::cast([tile[r][0], tile[r][1], tile[r][2], tile[r][3]]) };
-            let a = [row(0), row(1), row(2), row(3)];
+            let a: [__m256d; 4] = std::array::from_fn(|r| bytemuck::cast(row::<_, 4>(&values[r], first)));
             let b = [
                 simd.avx._mm256_unpacklo_pd(a[0], a[1]),
                 simd.avx._mm256_unpackhi_pd(a[0], a[1]),
@@ -149,7 +155,7 @@ impl Transpose for f64 {
         for c in 0..Self::TILE {
             let mut column = [0.0; Self::TILE];
             for r in 0..Self::TILE {
-                column[r] = tile[r][c];
+                column[r] = values[r][first + c];
             }
             store(&column, out, at(c), squares);
         }
