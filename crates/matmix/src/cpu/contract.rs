@@ -271,7 +271,7 @@ pub(crate) fn multiply<T: Real, S: Simd>(
     sums: &mut [T],
 ) {
     let vectors = columns * size_of::<T>() / size_of::<T::Vector<S>>();
-    // A function of its own, as above: it is called from four places.
+    // A function of its own, as above: it is called from several places.
     simd.vectorize(Product { a, b, before, vectors, rows: (rows_a, rows_b), sums });
 }
 

@@ -85,8 +85,7 @@ impl<T: Real> StackProducts<T> {
         let first = stacked.lanes_of(k).start;
         let y = stack.y(sample);
         let (before, after) = stacked.later.last().map_or((1, 1), |l| (l.step.before, l.step.after));
-        let core_len = before * r * after * cols;
-        let cores = k * core_len..(k + 1) * core_len;
+        let core_rows = before * r * after;
         for o in 0..before {
             for m in 0..after {
                 if self.waiting[k] == WAITING {
@@ -105,7 +104,7 @@ impl<T: Real> StackProducts<T> {
                 for a in 0..r {
                     let row = (o * r + a) * after + m;
                     let at = row * stacked.width + first;
-                    let core = &mut self.cores[cores.clone()][row * cols..(row + 1) * cols];
+                    let core = &mut self.cores[(k * core_rows + row) * cols..][..cols];
                     let (y, precision) = (&y[at..at + cols], &stacked.rounded_precision[at..at + cols]);
                     let (q, qw) = (&mut q[a * padded..][..cols], &mut qw[a * padded..][..cols]);
                     let factors = &mut factors[a * repeated..(a + 1) * repeated];

@@ -73,7 +73,7 @@ impl<T: Real> SampleProducts<T> {
             }
         }
         let cores = &mut self.cores[k * plan.core_len * T::LANES..(k + 1) * plan.core_len * T::LANES];
-        add_rows(simd, &self.q, weights, cores);
+        multiply(simd, &self.q, weights, (1, plan.core_len, 1, lanes), cores);
         let columns = after * lanes;
         let square = k * r * r * T::LANES..(k + 1) * r * r * T::LANES;
         let gram = &mut self.gram[square.clone()];
@@ -103,16 +103,5 @@ impl<T: Real> SampleProducts<T> {
         total(simd, &mut self.weighted[square], weighted.as_mut_slice());
         let from = &mut self.cross[k * p * r * T::LANES..(k + 1) * p * r * T::LANES];
         total(simd, from, cross.as_mut_slice());
-    }
-}
-
-/// Adds Σ over the lanes of `rows[j][lane] · weights[lane]` to sum `j`, which is one number per lane of the machine.
-#[inline(always)]
-fn add_rows<T: Real, S: Simd>(simd: S, rows: &[T], weights: &[T], sums: &mut [T]) {
-    let (rows, weights) = (T::vectors::<S>(rows), T::vectors::<S>(weights));
-    for (sum, row) in T::vectors_mut::<S>(sums).iter_mut().zip(rows.chunks_exact(weights.len())) {
-        for v in 0..weights.len() {
-            *sum = T::mul_add(simd, row[v], weights[v], *sum);
-        }
     }
 }

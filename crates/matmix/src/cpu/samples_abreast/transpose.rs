@@ -38,7 +38,7 @@ fn avx<S: Simd>() -> Option<pulp::x86::V3> {
     }
 }
 
-/// So many numbers of a row.
+/// So many numbers of a row. Those who ask do so in plain loops: `array::from_fn` may be compiled apart, without the wide instructions.
 #[inline(always)]
 fn row<T: Copy + Default, const C: usize>(values: &[T], first: usize) -> [T; C] {
     let mut row = [T::default(); C];
@@ -74,7 +74,10 @@ impl Transpose for f32 {
         #[cfg(target_arch = "x86_64")]
         if let Some(simd) = avx::<S>() {
             use std::arch::x86_64::__m256;
-            let a: [__m256; 8] = std::array::from_fn(|r| bytemuck::cast(row::<_, 8>(&values[r], first)));
+            let mut a: [__m256; 8] = bytemuck::Zeroable::zeroed();
+            for r in 0..8 {
+                a[r] = bytemuck::cast(row::<_, 8>(&values[r], first));
+            }
             // Pairs, then quadruples within the halves of a vector, then the halves.
             let low = |x, y| simd.avx._mm256_unpacklo_ps(x, y);
             let high = |x, y| simd.avx._mm256_unpackhi_ps(x, y);
@@ -135,7 +138,10 @@ impl Transpose for f64 {
         #[cfg(target_arch = "x86_64")]
         if let Some(simd) = avx::<S>() {
             use std::arch::x86_64::__m256d;
-            let a: [__m256d; 4] = std::array::from_fn(|r| bytemuck::cast(row::<_, 4>(&values[r], first)));
+            let mut a: [__m256d; 4] = bytemuck::Zeroable::zeroed();
+            for r in 0..4 {
+                a[r] = bytemuck::cast(row::<_, 4>(&values[r], first));
+            }
             let b = [
                 simd.avx._mm256_unpacklo_pd(a[0], a[1]),
                 simd.avx._mm256_unpackhi_pd(a[0], a[1]),
