@@ -84,6 +84,52 @@ impl<const N: usize> Iterator for Greedily<N> {
     }
 }
 
+/// `total` cut into pieces of two sizes, the larger wherever it can be, so that as few as possible are left, which are pieces of one: 8 are
+/// 4 + 4 with sizes 6 and 4, not 6 + 1 + 1. Each is (first, length).
+#[inline(always)]
+pub(super) fn filling(total: usize, [large, small]: [usize; 2]) -> Filling {
+    let mut smalls = 0;
+    for count in 1..large {
+        if count * small <= total && (total - count * small) % large < (total - smalls * small) % large {
+            smalls = count;
+        }
+    }
+    Filling { first: 0, total, large, small, smalls }
+}
+
+/// See [`filling`].
+pub(super) struct Filling {
+    first: usize,
+    total: usize,
+    large: usize,
+    small: usize,
+    /// How many of the smaller ones are to come; they come first.
+    smalls: usize,
+}
+
+impl Iterator for Filling {
+    type Item = (usize, usize);
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<(usize, usize)> {
+        let left = self.total - self.first;
+        if left == 0 {
+            return None;
+        }
+        let length = if self.smalls > 0 {
+            self.smalls -= 1;
+            self.small
+        } else if left >= self.large {
+            self.large
+        } else {
+            1
+        };
+        let first = self.first;
+        self.first += length;
+        Some((first, length))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,5 +140,11 @@ mod tests {
         assert_eq!(evenly(8, 4).collect::<Vec<_>>(), [(0, 4), (4, 4)]);
         assert_eq!(evenly(0, 4).count(), 0);
         assert_eq!(greedily(11, [8, 2]).collect::<Vec<_>>(), [(0, 8), (8, 2), (10, 1)]);
+        let lengths = |total| filling(total, [6, 4]).map(|(_, length)| length).collect::<Vec<_>>();
+        assert_eq!(lengths(8), [4, 4]);
+        assert_eq!(lengths(7), [6, 1]);
+        assert_eq!(lengths(28), [4, 6, 6, 6, 6]);
+        assert_eq!(filling(9, [6, 4]).collect::<Vec<_>>(), [(0, 4), (4, 4), (8, 1)]);
+        assert_eq!(filling(3, [6, 4]).count(), 3);
     }
 }

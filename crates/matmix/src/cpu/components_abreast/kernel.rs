@@ -16,12 +16,13 @@ use super::super::contract::has_room_for_pairs;
 use super::super::load::Fetch;
 use super::super::plan::Step;
 use super::super::simd::Real;
-use super::super::tiles::{evenly, greedily, tile};
+use super::super::tiles::{evenly, filling, greedily, tile};
 
-/// Vectors of lanes per tile of the first step: with 16 registers a third one sends the sums of four rows to memory.
+/// Vectors of lanes per tile of the first step, and the two numbers of rows. With 16 registers 6 × 2 sums leave room for two vectors of loadings and
+/// a number that is spread; of 4 × 2, a third more of what is loaded is not shared, and 4 × 3 go to memory.
 #[inline(always)]
-fn tile_vectors<S: Simd>() -> usize {
-    if has_room_for_pairs::<S>() { 3 } else { 2 }
+fn first_tile<S: Simd>() -> (usize, [usize; 2]) {
+    if has_room_for_pairs::<S>() { (3, [TILE_ROWS, 4]) } else { (2, [6, 4]) }
 }
 
 /// Units of lanes whose loadings lie together, so that they do not crowd each other out of the cache.
@@ -36,10 +37,16 @@ const TILE: usize = 4;
 /// How far sums are added up in the working precision: elements.
 pub(super) const RUN: usize = 1024;
 
-/// Machine vectors of `units` of 64 bytes.
+/// Machine vectors of a unit of 64 bytes.
+#[inline(always)]
+fn vectors_of_unit<T: Real, S: Simd>() -> usize {
+    T::LANES * size_of::<T>() / size_of::<T::Vector<S>>()
+}
+
+/// Machine vectors of `units`.
 #[inline(always)]
 fn vectors<T: Real, S: Simd>(units: &Range<usize>) -> Range<usize> {
-    let per_unit = T::LANES * size_of::<T>() / size_of::<T::Vector<S>>();
+    let per_unit = vectors_of_unit::<T, S>();
     units.start * per_unit..units.end * per_unit
 }
 
@@ -90,7 +97,7 @@ impl<T: Real> WithSimd for First<'_, '_, T> {
             let Range { start, end } = vectors::<T, S>(&wanted);
             for piece in 0..pieces {
                 let along = self.step.n * piece / pieces..self.step.n * (piece + 1) / pieces;
-                for (v, width) in evenly(end - start, tile_vectors::<S>()) {
+                for (v, width) in evenly(end - start, first_tile::<S>().0) {
                     let part = Part {
                         v: start + v,
                         width,
@@ -122,21 +129,21 @@ impl<T: Real> First<'_, '_, T> {
     fn all_rows<S: Simd>(&mut self, simd: S, part: &Part) {
         let Step { before, n, after, .. } = self.step;
         let rows = before * after;
-        let sizes = if has_room_for_pairs::<S>() { [TILE_ROWS, 4] } else { [4, 4] };
+        let (_, sizes) = first_tile::<S>();
         if after == 1 {
             // Rows follow one another, from sample to sample.
             let first = self.samples.start * rows;
-            for (row, height) in greedily(self.samples.len() * rows, sizes) {
-                tile!(height, [8 4 1] x part.width, [1 2 3], self.along(simd, first + row, part));
+            for (row, height) in filling(self.samples.len() * rows, sizes) {
+                tile!(height, [8 6 4 1] x part.width, [1 2 3], self.along(simd, first + row, part));
             }
             return;
         }
         for sample in self.samples.clone() {
             for o in 0..before {
-                for (m, height) in greedily(after, sizes) {
+                for (m, height) in filling(after, sizes) {
                     let at = (sample * self.stride + o * n * after, m);
                     let to = (sample * rows + o * after + m, o * after + m);
-                    tile!(height, [8 4 1] x part.width, [1 2 3], self.across(simd, at, to, part));
+                    tile!(height, [8 6 4 1] x part.width, [1 2 3], self.across(simd, at, to, part));
                 }
             }
         }
@@ -260,13 +267,16 @@ pub(super) struct Later<'a, T> {
     pub(super) samples: Range<usize>,
     /// Its sides count rows: the first mode is in the lanes.
     pub(super) step: Step,
-    /// `[i][j][lane]`.
+    /// `[unit of lanes][i][j][lane of the unit]`.
     pub(super) loading: &'a [T],
     pub(super) width: usize,
     pub(super) units: Range<usize>,
     /// `[sample][o][j][m][lane]`.
     pub(super) out: &'a mut [T],
 }
+
+/// Vectors of lanes per tile of one fibre, where a unit has as many: the sums of four columns would wait for each other.
+const PAIR: usize = 2;
 
 impl<T: Real> WithSimd for Later<'_, T> {
     type Output = ();
@@ -277,10 +287,13 @@ impl<T: Real> WithSimd for Later<'_, T> {
         let fibres = before * after;
         let first = self.samples.start * fibres;
         let sizes = if has_room_for_pairs::<S>() { [4, 2] } else { [2, 2] };
-        for v in vectors::<T, S>(&self.units) {
+        for unit in self.units.clone() {
             for (fibre, together) in greedily(self.samples.len() * fibres, sizes) {
-                for (j, width) in evenly(cols, TILE) {
-                    tile!(together, [4 2 1] x width, [1 2 3 4], self.tile(simd, first + fibre, j, v));
+                let step = if together == 1 { PAIR } else { 1 };
+                for v in (0..vectors_of_unit::<T, S>()).step_by(step) {
+                    for (j, width) in evenly(cols, TILE) {
+                        tile!(together, [4 2 1] x width, [1 2 3 4], self.tile(simd, first + fibre, j, (unit, v)));
+                    }
                 }
             }
         }
@@ -288,39 +301,55 @@ impl<T: Real> WithSimd for Later<'_, T> {
 }
 
 impl<T: Real> Later<'_, T> {
-    /// F fibres, which count those of all samples, and J columns of one vector of lanes.
+    /// F fibres, which count those of all samples, and J columns of one vector of a unit of lanes; of one fibre, a pair of vectors.
     #[inline(always)]
-    fn tile<const F: usize, const J: usize, S: Simd>(&mut self, simd: S, first: usize, j0: usize, v: usize) {
+    fn tile<const F: usize, const J: usize, S: Simd>(
+        &mut self,
+        simd: S,
+        first: usize,
+        j0: usize,
+        (unit, v): (usize, usize),
+    ) {
         let Step { before, n, after, cols, .. } = self.step;
         let vectors = count::<T, S>(self.width);
+        let of_unit = vectors_of_unit::<T, S>();
+        // Known when a tile is compiled.
+        let pair = if F == 1 { PAIR.min(of_unit) } else { 1 };
         let (z, u) = (T::vectors::<S>(self.z), T::vectors::<S>(self.loading));
         let zero = T::splat(simd, T::from_f64(0.0));
-        let mut sum = [[zero; J]; F];
+        let mut sum = [[[zero; J]; PAIR]; F];
         let stride = after * vectors;
-        let length = (n - 1) * stride + 1;
+        let length = (n - 1) * stride + pair;
         let mut from = [&z[..0]; F];
         let mut to = [0; F];
         for f in 0..F {
             let (o, m) = ((first + f) / after, (first + f) % after);
             // `o` counts the samples, too.
             debug_assert!(o / before < self.samples.end);
-            let at = (o * n * after + m) * vectors + v;
+            let lane = unit * of_unit + v;
+            let at = (o * n * after + m) * vectors + lane;
             from[f] = &z[at..at + length];
-            to[f] = (o * cols * after + m) * vectors + v;
+            to[f] = (o * cols * after + m) * vectors + lane;
         }
-        for i in 0..n {
-            let u = &u[(i * cols + j0) * vectors + v..(i * cols + j0 + J - 1) * vectors + v + 1];
+        let u = &u[unit * n * cols * of_unit..(unit + 1) * n * cols * of_unit];
+        for (i, u) in u.chunks_exact(cols * of_unit).enumerate() {
+            let u = &u[j0 * of_unit + v..][..(J - 1) * of_unit + pair];
             for f in 0..F {
-                let value = from[f][i * stride];
-                for j in 0..J {
-                    sum[f][j] = T::mul_add(simd, value, u[j * vectors], sum[f][j]);
+                let z = &from[f][i * stride..i * stride + pair];
+                for w in 0..pair {
+                    for j in 0..J {
+                        sum[f][w][j] = T::mul_add(simd, z[w], u[j * of_unit + w], sum[f][w][j]);
+                    }
                 }
             }
         }
         let out = T::vectors_mut::<S>(self.out);
         for f in 0..F {
             for j in 0..J {
-                out[to[f] + (j0 + j) * stride] = sum[f][j];
+                let at = to[f] + (j0 + j) * stride;
+                for w in 0..pair {
+                    out[at + w] = sum[f][w][j];
+                }
             }
         }
     }

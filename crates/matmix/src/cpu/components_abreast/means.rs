@@ -8,7 +8,7 @@ use pulp::Simd;
 use super::super::aligned::Aligned;
 use super::super::plan::{Plan, Step};
 use super::super::simd::Real;
-use super::kernel::First;
+use super::kernel::{First, GROUP};
 use super::stacked::in_groups;
 
 /// The means of a model as the loadings of a contraction: one column per component.
@@ -34,7 +34,7 @@ impl<T: Real> MeansAbreast<T> {
             }
         }
         let step = Step { mode: 0, before: 1, n, after: 1, cols: 1 };
-        Self { step, width, loading: in_groups(&means, width), zeros: zeros(width) }
+        Self { step, width, loading: in_groups(&means, width, GROUP), zeros: zeros(width) }
     }
 
     /// ⟨X − G, M − G⟩ of `count` samples that come every `stride`, `[sample][lane]`.

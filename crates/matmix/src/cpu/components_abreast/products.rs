@@ -106,13 +106,14 @@ impl<T: Real> StackProducts<T> {
                     let at = row * stacked.width + first;
                     let core = &mut self.cores[(k * core_rows + row) * cols..][..cols];
                     let (y, precision) = (&y[at..at + cols], &stacked.rounded_precision[at..at + cols]);
-                    let (q, qw) = (&mut q[a * padded..][..cols], &mut qw[a * padded..][..cols]);
                     let factors = &mut factors[a * repeated..(a + 1) * repeated];
-                    for j in 0..cols {
-                        q[j] = y[j] * precision[j];
-                        qw[j] = q[j] * w[j];
-                        factors[j] = q[j] * weight;
-                        core[j] += factors[j];
+                    let mut to = [&mut q[a * padded..], &mut qw[a * padded..], &mut *factors, core];
+                    for (j, count) in greedily(cols, [8, 4]) {
+                        match count {
+                            8 => weigh::<T, 8>(y, precision, w, weight, j, &mut to),
+                            4 => weigh::<T, 4>(y, precision, w, weight, j, &mut to),
+                            _ => weigh::<T, 1>(y, precision, w, weight, j, &mut to),
+                        }
                     }
                     for j in padded..repeated {
                         factors[j] = factors[j - padded];
@@ -177,6 +178,32 @@ impl<T: Real> StackProducts<T> {
         }
         sums.fill(T::from_f64(0.0));
     }
+}
+
+/// C numbers of a row of the core, from `j` on: q, q w, a q, and a q added to b. All are read before any is written, so that they make a vector.
+#[inline(always)]
+fn weigh<T: Real, const C: usize>(
+    y: &[T],
+    precision: &[T],
+    w: &[T],
+    weight: T,
+    j: usize,
+    [q, qw, factors, core]: &mut [&mut [T]; 4],
+) {
+    let at = j..j + C;
+    let (y, precision, w) = (&y[at.clone()], &precision[at.clone()], &w[at.clone()]);
+    let core = &mut core[at.clone()];
+    let mut of = [[T::from_f64(0.0); C]; 4];
+    for j in 0..C {
+        of[0][j] = y[j] * precision[j];
+        of[1][j] = of[0][j] * w[j];
+        of[2][j] = of[0][j] * weight;
+        of[3][j] = core[j] + of[2][j];
+    }
+    q[at.clone()].copy_from_slice(&of[0]);
+    qw[at.clone()].copy_from_slice(&of[1]);
+    factors[at].copy_from_slice(&of[2]);
+    core.copy_from_slice(&of[3]);
 }
 
 /// Copies `cols` numbers of every row; rows come every `stride` and go every `padded`.

@@ -44,7 +44,7 @@ pub(crate) struct Stacked<T> {
 pub(super) struct LaterStep<T> {
     /// Its sides count rows, because the first mode is in the lanes.
     pub(super) step: Step,
-    /// `[i][j][lane]`.
+    /// `[unit of lanes][i][j][lane of the unit]`.
     pub(super) loading: Aligned<T>,
 }
 
@@ -61,7 +61,7 @@ impl<T: Real> Stacked<T> {
                 let (mut before, mut after) = (step.before, step.after);
                 *(if first.mode < step.mode { &mut before } else { &mut after }) /= cols;
                 let loading = spread(plan, step.n * step.cols, zero, |c, row, _| c.loadings[step.mode][row]);
-                LaterStep { step: Step { before, after, ..step }, loading }
+                LaterStep { step: Step { before, after, ..step }, loading: in_groups(&loading, width, 1) }
             })
             .collect();
         let inner: usize = plan.steps.iter().filter(|s| s.mode > first.mode).map(|s| s.cols).product();
@@ -91,7 +91,7 @@ impl<T: Real> Stacked<T> {
         Self {
             first,
             width,
-            loading: in_groups(&loading, width),
+            loading: in_groups(&loading, width, GROUP),
             start: spread(plan, before * after, zero, |c, row, j| c.start[place(row, j, cols, after)]),
             later,
             means,
@@ -159,12 +159,12 @@ fn spread<T: Real, N: Copy>(
     out
 }
 
-/// Rows of `width` lanes, cut into groups of lanes: `[group][row][lane of the group]`.
-pub(super) fn in_groups<T: Real>(rows: &[T], width: usize) -> Aligned<T> {
+/// Rows of `width` lanes, cut into groups of so many units of lanes: `[group][row][lane of the group]`.
+pub(super) fn in_groups<T: Real>(rows: &[T], width: usize, units: usize) -> Aligned<T> {
     let mut out = Aligned::new(T::from_f64(0.0), rows.len());
     let mut at = 0;
-    for first in (0..width).step_by(GROUP * T::LANES) {
-        let lanes = first..(first + GROUP * T::LANES).min(width);
+    for first in (0..width).step_by(units * T::LANES) {
+        let lanes = first..(first + units * T::LANES).min(width);
         for row in rows.chunks_exact(width) {
             out[at..at + lanes.len()].copy_from_slice(&row[lanes.clone()]);
             at += lanes.len();
