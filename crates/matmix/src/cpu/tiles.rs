@@ -1,7 +1,18 @@
 //! The sizes of a tile as constants: a kernel that is compiled for a size keeps its sums in registers.
 
-/// Calls `this.tile::<ROWS, COLUMNS, _>(…)` with the sizes that were counted, each one of those listed.
+/// Calls `this.tile::<ROWS, COLUMNS, _>(…)` with the sizes that were counted, each one of those listed: for instruction sets with registers
+/// for the larger tiles or for those without, where both are given. What is listed is compiled, so that nothing should be that is never called.
 macro_rules! tile {
+    ($simd:ty: $rows:expr, $r:tt or $few_r:tt x $columns:expr, $c:tt, $($call:tt)+) => {
+        tile!($simd: $rows, $r or $few_r x $columns, $c or $c, $($call)+)
+    };
+    ($simd:ty: $rows:expr, $r:tt or $few_r:tt x $columns:expr, $c:tt or $few_c:tt, $($call:tt)+) => {
+        if has_room_for_pairs::<$simd>() {
+            tile!($rows, $r x $columns, $c, $($call)+)
+        } else {
+            tile!($rows, $few_r x $columns, $few_c, $($call)+)
+        }
+    };
     ($rows:expr, [$($r:literal)+] x $columns:expr, $c:tt, $this:ident . $tile:ident $args:tt) => {
         match $rows {
             $( $r => tile!(@ $r, $columns, $c, $this.$tile $args), )+

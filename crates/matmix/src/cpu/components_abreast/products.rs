@@ -260,7 +260,7 @@ impl<T: Real> WithSimd for Multiply<'_, T> {
         };
         for (v, width) in greedily(vectors, [most, most.min(2)]) {
             for (a, height) in evenly(self.columns, TILE_COLUMNS) {
-                tile!(width, [3 2 1] x height, [1 2 3 4], self.tile(simd, v, a, v % period));
+                tile!(S: width, [3 2 1] or [2 1] x height, [1 2 3 4], self.tile(simd, v, a, v % period));
             }
         }
     }
