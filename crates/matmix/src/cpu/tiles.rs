@@ -109,6 +109,7 @@ pub(super) fn filling(total: usize, [large, small]: [usize; 2]) -> Filling {
 }
 
 /// See [`filling`].
+#[derive(Clone)]
 pub(super) struct Filling {
     first: usize,
     total: usize,

@@ -18,8 +18,8 @@ use super::super::plan::Step;
 use super::super::simd::Real;
 use super::super::tiles::{evenly, filling, greedily, tile};
 
-/// Vectors of lanes per tile of the first step, and the two numbers of rows. With 16 registers 6 × 2 sums leave room for two vectors of loadings and
-/// a number that is spread; of 4 × 2, a third more of what is loaded is not shared, and 4 × 3 go to memory.
+/// Vectors of lanes per tile of the first step, and its two numbers of rows. 16 registers hold 6 × 2 sums, two vectors of loadings and a number that
+/// is spread; with 4 × 2 sums more is loaded for each product, and 4 × 3 do not fit.
 #[inline(always)]
 fn first_tile<S: Simd>() -> (usize, [usize; 2]) {
     // Vectors of 32 bytes, where there are 16 registers: a unit of lanes is two.
@@ -139,9 +139,10 @@ impl<T: Real> First<'_, '_, T> {
             }
             return;
         }
+        let tiles = filling(after, sizes);
         for sample in self.samples.clone() {
             for o in 0..before {
-                for (m, height) in filling(after, sizes) {
+                for (m, height) in tiles.clone() {
                     let at = (sample * self.stride + o * n * after, m);
                     let to = (sample * rows + o * after + m, o * after + m);
                     tile!(S: height, [8 4 1] or [6 4 1] x part.width, [1 2 3] or [2], self.across(simd, at, to, part));
