@@ -1,5 +1,6 @@
 //! How many passes an iteration of EM is: one that updates every mode, or one per mode.
 
+use crate::cpu::PACKING;
 use crate::pass::{Backend, EmSums, Update};
 use crate::walk::samples_per_run;
 
@@ -20,10 +21,6 @@ pub(super) fn updates(
 /// Bytes of sums beyond which a pass that updates every mode is not considered.
 const JOINT_BYTES: usize = 256 << 20;
 
-/// Multiply-adds per element that a pass costs beyond its contractions: reading, centring and turning samples, their norms and means (measured: a pass
-/// over 28×28 samples with K = 1 takes 1.3 µs a sample, of which contractions are a tenth).
-const READING: usize = 20;
-
 /// Bytes of sums that stay in a processor's cache, and the multiply-adds that a number of larger ones is worth where they are made: for every
 /// run it is cleared, brought to double precision and added to those of other runs (measured: 2.5 to 5 ns with AVX-512).
 const CACHED_BYTES: usize = 2 << 20;
@@ -34,7 +31,7 @@ const ADDING: usize = 100;
 fn joint_pays_off(shape: &[usize], rank: &[usize], components: usize, per_run: usize) -> bool {
     let (size, core_len): (usize, usize) = (shape.iter().product(), rank.iter().product());
     let narrowest = rank.iter().copied().min().unwrap_or(1);
-    let pass = components * size * narrowest + READING * size;
+    let pass = components * size * narrowest + PACKING * size;
     let bytes = EmSums::bytes(shape, rank, components, Update::All);
     let adding = if bytes <= CACHED_BYTES { 0 } else { ADDING * (bytes / size_of::<f64>()) / per_run.max(1) };
     let joint = size * core_len + adding;

@@ -30,7 +30,8 @@ const GROUP_ROWS: usize = 128;
 /// Elements packed at a time, so that the rows written stay in the first-level cache.
 const PACK_ELEMENTS: usize = 64;
 
-/// Packing a sample costs about as much as so many multiply-adds per element.
+/// Packing a sample costs about as much as so many multiply-adds per element, and so does reading it with components side by side, its norm and its
+/// products with means (measured: a pass over 28×28 samples with K = 1 takes 1.3 µs a sample, of which contractions are a tenth).
 pub(crate) const PACKING: usize = 20;
 
 /// The number of samples per block.
