@@ -1,5 +1,7 @@
 //! The sizes of a tile as constants: a kernel that is compiled for a size keeps its sums in registers.
 
+use std::ops::Range;
+
 /// Calls `this.tile::<ROWS, COLUMNS, _>(…)` with the sizes that were counted, each one of those listed: for instruction sets with registers
 /// for the larger tiles or for those without, where both are given. What is listed is compiled, so that nothing should be that is never called.
 macro_rules! tile {
@@ -67,6 +69,7 @@ pub(super) fn greedily<const N: usize>(total: usize, sizes: [usize; N]) -> Greed
 }
 
 /// See [`greedily`].
+#[derive(Clone)]
 pub(super) struct Greedily<const N: usize> {
     first: usize,
     total: usize,
@@ -105,18 +108,17 @@ pub(super) fn filling(total: usize, [large, small]: [usize; 2]) -> Filling {
             smalls = count;
         }
     }
-    Filling { first: 0, total, large, small, smalls }
+    let rest = Greedily { first: smalls * small, total, sizes: [large] };
+    Filling { smalls: 0..smalls, small, rest }
 }
 
 /// See [`filling`].
 #[derive(Clone)]
 pub(super) struct Filling {
-    first: usize,
-    total: usize,
-    large: usize,
+    /// Those of the smaller ones that are to come; they come first.
+    smalls: Range<usize>,
     small: usize,
-    /// How many of the smaller ones are to come; they come first.
-    smalls: usize,
+    rest: Greedily<1>,
 }
 
 impl Iterator for Filling {
@@ -124,21 +126,10 @@ impl Iterator for Filling {
 
     #[inline(always)]
     fn next(&mut self) -> Option<(usize, usize)> {
-        let left = self.total - self.first;
-        if left == 0 {
-            return None;
+        match self.smalls.next() {
+            Some(before) => Some((before * self.small, self.small)),
+            None => self.rest.next(),
         }
-        let length = if self.smalls > 0 {
-            self.smalls -= 1;
-            self.small
-        } else if left >= self.large {
-            self.large
-        } else {
-            1
-        };
-        let first = self.first;
-        self.first += length;
-        Some((first, length))
     }
 }
 
