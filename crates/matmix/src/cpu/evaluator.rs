@@ -5,7 +5,7 @@
 
 use std::sync::OnceLock;
 
-use pulp::Simd;
+use pulp::{Simd, WithSimd};
 
 use super::bounds::{Bounds, Coarse, HOPELESS, are_useful};
 use super::components_abreast::{Stack, Stacked};
@@ -59,6 +59,16 @@ pub(super) struct EvaluatorScratch<T> {
 enum Kernel<T> {
     Samples(SampleBlock<T>),
     Components(Stack<T>, Option<Box<Bounds<T>>>),
+}
+
+impl<T> Kernel<T> {
+    /// The samples of a block.
+    fn samples(&self) -> usize {
+        match self {
+            Kernel::Samples(block) => block.densities.samples,
+            Kernel::Components(stack, _) => stack.densities.samples,
+        }
+    }
 }
 
 /// Whoever wants to know what a model makes of samples.
@@ -244,83 +254,53 @@ impl<T: Real> Evaluator<T> {
         consumer: &mut C,
     ) {
         let EvaluatorScratch { kernel, some, gamma } = scratch;
-        match (kernel, &self.stacked) {
-            (Kernel::Samples(block), _) => self.samples_abreast(simd, block, gamma, stored, consumer),
-            (Kernel::Components(stack, bounds), Some(stacked)) => {
-                let bounds = self.coarse.as_ref().zip(bounds.as_deref_mut());
-                self.components_abreast(simd, stacked, stack, bounds, some, gamma, stored, consumer);
-            }
-            (Kernel::Components(..), None) => unreachable!("a stack is made of stacked components"),
-        }
-    }
-
-    #[inline(always)]
-    fn samples_abreast<S: Simd, C: Consumer<T>>(
-        &self,
-        simd: S,
-        block: &mut SampleBlock<T>,
-        gamma: &mut [f64],
-        stored: Stored<'_>,
-        consumer: &mut C,
-    ) {
-        for of in stored.blocks(block.densities.samples) {
-            block.evaluate(simd, &self.plan, &of);
-            for sample in 0..of.count() {
-                let found = self.found(Evaluated::Samples(block), &of, sample, &self.all, gamma);
-                if found.log_likelihood.is_finite() {
-                    consumer.sample(simd, &found);
-                } else {
-                    consumer.leave_out(of.place(sample));
-                    block.clear(sample);
-                }
-            }
-            consumer.block(simd, &self.plan, block);
-        }
-    }
-
-    #[inline(always)]
-    fn components_abreast<S: Simd, C: Consumer<T>>(
-        &self,
-        simd: S,
-        stacked: &Stacked<T>,
-        stack: &mut Stack<T>,
-        mut bounds: Option<(&Coarse<T>, &mut Bounds<T>)>,
-        some: &mut Vec<usize>,
-        gamma: &mut [f64],
-        stored: Stored<'_>,
-        consumer: &mut C,
-    ) {
-        let plan = &self.plan;
-        for of in stored.blocks(stack.densities.samples) {
-            stack.load(simd, stacked, &of, &plan.reference);
-            let fetch = stacked.fetch(&of);
-            match &mut bounds {
-                Some((coarse, bounds)) => bounds.find(simd, coarse, stack.x(), of.count(), fetch),
-                None => stack.evaluate(simd, plan, stacked, &self.all, of.count(), fetch),
-            }
+        let mut bounded = self.coarse.is_some();
+        for of in stored.blocks(kernel.samples()) {
+            // A function of its own, which is the same whoever is shown the samples.
+            simd.vectorize(EvaluateBlock { evaluator: self, kernel, of: &of, bounded });
             let mut evaluated = 0;
             for sample in 0..of.count() {
-                let components = match &bounds {
-                    Some((_, bounds)) => {
+                let components = match &mut *kernel {
+                    Kernel::Components(stack, Some(bounds)) if bounded => {
                         let of_class = (sample, of.stored.class(of.place(sample)));
-                        stack.evaluate_likely(simd, plan, stacked, of_class, bounds.of(sample), some);
+                        let bounds = bounds.of(sample);
+                        stack.evaluate_likely(simd, &self.plan, self.stacked(), of_class, bounds, some);
                         &*some
                     }
-                    None => &self.all,
+                    _ => &self.all,
                 };
                 evaluated += components.len();
-                let evaluated = Evaluated::Components(stacked, stack);
-                let found = self.found(evaluated, &of, sample, components, gamma);
+                let found = self.found(self.evaluated(kernel), &of, sample, components, gamma);
                 if found.log_likelihood.is_finite() {
                     consumer.sample(simd, &found);
                 } else {
                     consumer.leave_out(of.place(sample));
+                    if let Kernel::Samples(block) = kernel {
+                        block.clear(sample);
+                    }
                 }
+            }
+            if let Kernel::Samples(block) = kernel {
+                consumer.block(simd, &self.plan, block);
             }
             // The first block tells whether the bounds save anything.
             if of.is_first() && !are_useful(evaluated, of.count() * self.all.len()) {
-                bounds = None;
+                bounded = false;
             }
+        }
+    }
+
+    fn evaluated<'a>(&'a self, kernel: &'a Kernel<T>) -> Evaluated<'a, T> {
+        match kernel {
+            Kernel::Samples(block) => Evaluated::Samples(block),
+            Kernel::Components(stack, _) => Evaluated::Components(self.stacked(), stack),
+        }
+    }
+
+    fn stacked(&self) -> &Stacked<T> {
+        match &self.stacked {
+            Some(stacked) => stacked,
+            None => unreachable!("a stack is made of stacked components"),
         }
     }
 
@@ -347,6 +327,38 @@ impl<T: Real> Evaluator<T> {
             gamma: &gamma[..components.len()],
             best,
             log_likelihood,
+        }
+    }
+}
+
+/// Evaluates a block of samples: all components, or bounds on them if these are wanted.
+struct EvaluateBlock<'a, 'b, T> {
+    evaluator: &'a Evaluator<T>,
+    kernel: &'a mut Kernel<T>,
+    of: &'a Block<'b>,
+    bounded: bool,
+}
+
+impl<T: Real> WithSimd for EvaluateBlock<'_, '_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { evaluator, kernel, of, bounded } = self;
+        let plan = &evaluator.plan;
+        match kernel {
+            Kernel::Samples(block) => block.evaluate(simd, plan, of),
+            Kernel::Components(stack, bounds) => {
+                let stacked = evaluator.stacked();
+                stack.load(simd, stacked, of, &plan.reference);
+                let fetch = stacked.fetch(of);
+                match evaluator.coarse.as_ref().zip(bounds.as_deref_mut()) {
+                    Some((coarse, bounds)) if bounded => {
+                        bounds.find(simd, coarse, stack.x(), of.count(), fetch);
+                    }
+                    _ => stack.evaluate(simd, plan, stacked, &evaluator.all, of.count(), fetch),
+                }
+            }
         }
     }
 }

@@ -12,7 +12,7 @@ use super::simd::{Instructions, Real};
 use crate::data::{Chunk, Missing, Samples, samples_with_nan};
 use crate::error::{Error, Result, needs_noise};
 use crate::pass::SINGLE_RANGE;
-use crate::walk::{self, Job};
+use crate::walk::{self, Job, RUN_LEAST};
 
 /// What a pass does with samples, in either precision.
 pub(super) trait Work: Sync {
@@ -72,6 +72,11 @@ pub(super) trait Work: Sync {
 
     /// The memory one sum takes, roughly.
     fn sum_bytes(&self) -> usize;
+
+    /// The samples that are summed up before their sum is added to others, about, at least.
+    fn least(&self) -> usize {
+        RUN_LEAST
+    }
 }
 
 /// Whether numbers of type `T` have room for squares of this size, and digits left below them.
@@ -235,5 +240,9 @@ impl<W: Work> Job for Both<'_, W> {
 
     fn sum_bytes(&self) -> usize {
         self.work.sum_bytes()
+    }
+
+    fn least(&self) -> usize {
+        self.work.least()
     }
 }

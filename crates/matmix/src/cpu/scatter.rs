@@ -15,6 +15,7 @@ use crate::error::Result;
 use crate::linalg::{Matrix, add_rows_gram};
 use crate::parallel;
 use crate::pass::{ScatterPass, ScatterSums};
+use crate::walk::RUN_LEAST;
 
 /// One pass over all samples.
 pub(super) fn scatter(pass: &ScatterPass, samples: &Samples<'_>, on: Instructions) -> Result<ScatterSums> {
@@ -105,6 +106,12 @@ impl Work for Scatter<'_> {
     fn sum_bytes(&self) -> usize {
         self.targets.iter().map(|t| t.rows() * (t.rows() + 1) / 2 * size_of::<f64>()).sum()
     }
+
+    /// A vector is one multiplication per number of its sums: that they are brought to double precision, added to others and cleared
+    /// would be as much as many vectors.
+    fn least(&self) -> usize {
+        if self.targets.iter().any(Target::is_of_vectors) { VECTORS_LEAST } else { RUN_LEAST }
+    }
 }
 
 /// The lower triangles of the scatters row by row, and the sum of squares.
@@ -132,6 +139,9 @@ impl Sums {
         self.squares += other.squares;
     }
 }
+
+/// Samples of a run, about, at least, if large scatters of vectors are made.
+const VECTORS_LEAST: usize = 768;
 
 /// Up to this many rows the sums stay in the first- and second-level cache as one number per lane; beyond, a general
 /// matrix product is faster.

@@ -136,7 +136,7 @@ pub(crate) trait Real:
 
 macro_rules! portably {
     (yes, $op:ident) => {
-        $op.with_simd(pulp::Scalar256b)
+        pulp::Scalar128b.vectorize($op)
     };
     (no, $op:ident) => {{
         drop($op);

@@ -10,8 +10,9 @@ const CHUNK_ELEMENTS: usize = 1 << 19;
 /// Runs of a part, at most: enough for many threads, few enough that their sums are cheap to add.
 const RUNS: usize = 64;
 
-/// Samples of a run of a small part, about: adding the sums of fewer would cost as much as making them.
-const RUN_LEAST: usize = 256;
+/// Samples of a run of a small part, about, unless whoever sums them up wants more: adding the sums of fewer would cost as much
+/// as making them.
+pub(crate) const RUN_LEAST: usize = 256;
 
 /// The cuts of a set.
 pub(super) struct Cuts {
@@ -28,21 +29,21 @@ pub(super) struct Run {
 }
 
 impl Cuts {
-    /// For sums: as many chunks to a run as there have to be.
-    pub(super) fn for_sums(samples: &Samples<'_>) -> Self {
-        Self::new(samples, usize::MAX, |chunks| chunks.div_ceil(RUNS))
+    /// For sums: as many chunks to a run as there have to be, and about so many samples, at least.
+    pub(super) fn for_sums(samples: &Samples<'_>, least: usize) -> Self {
+        Self::new(samples, least..usize::MAX, |chunks| chunks.div_ceil(RUNS))
     }
 
     /// For results that are handed on chunk by chunk, each of at most so many samples.
     pub(super) fn for_rows(samples: &Samples<'_>, most: usize) -> Self {
-        Self::new(samples, most, |_| 1)
+        Self::new(samples, RUN_LEAST..most, |_| 1)
     }
 
-    fn new(samples: &Samples<'_>, most: usize, chunks_per_run: impl Fn(usize) -> usize) -> Self {
+    fn new(samples: &Samples<'_>, lengths: Range<usize>, chunks_per_run: impl Fn(usize) -> usize) -> Self {
         let mut cuts = Self { chunks: Vec::new(), runs: Vec::new() };
         for (part, whole) in samples.parts().into_iter().enumerate() {
             let first = cuts.chunks.len();
-            let step = chunk_len(samples.sample_len(), whole.len()).min(most);
+            let step = chunk_len(samples.sample_len(), whole.len(), lengths.start).min(lengths.end);
             let starts = whole.clone().step_by(step);
             cuts.chunks.extend(starts.map(|start| start..(start + step).min(whole.end)));
             let end = cuts.chunks.len();
@@ -59,11 +60,11 @@ impl Cuts {
     }
 }
 
-/// The number of samples per chunk. It depends on the shape of the samples and the size of their part alone.
-fn chunk_len(sample_len: usize, part_len: usize) -> usize {
+/// The number of samples per chunk. It depends on the shape of the samples, the size of their part and what is asked alone.
+fn chunk_len(sample_len: usize, part_len: usize, least: usize) -> usize {
     let most = (CHUNK_ELEMENTS / sample_len).next_multiple_of(64).clamp(64, 2048);
     // A small part is shared out evenly: its runs are single chunks.
-    let runs = part_len.div_ceil(RUN_LEAST).clamp(1, RUNS);
+    let runs = part_len.div_ceil(least).clamp(1, RUNS);
     most.min(part_len.div_ceil(runs).next_multiple_of(32))
 }
 
@@ -76,8 +77,12 @@ pub(crate) fn samples_per_run(samples: usize) -> usize {
 mod tests {
     use super::*;
 
+    fn cuts_of(n: usize, least: usize) -> Cuts {
+        Cuts::for_sums(&Samples::from_vec(&[28, 28], vec![0u8; 784 * n]).unwrap(), least)
+    }
+
     fn cuts(n: usize) -> Cuts {
-        Cuts::for_sums(&Samples::from_vec(&[28, 28], vec![0u8; 784 * n]).unwrap())
+        cuts_of(n, RUN_LEAST)
     }
 
     #[test]
@@ -93,6 +98,7 @@ mod tests {
             assert!(cuts.runs.len() <= RUNS);
         }
         assert_eq!(cuts(1000).runs.len(), 4);
+        assert_eq!(cuts_of(1000, 500).runs.len(), 2);
         assert_eq!((cuts(1).chunks.len(), cuts(1).chunks[0].clone()), (1, 0..1));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A set is cut into chunks of a fixed size and these into runs: a run is walked through by one thread, chunk after
 //! chunk, and gives one sum. The sums of runs are added in the order of the runs, those of parts (files, say) along one tree. Where the
-//! cuts are depends on the shape of the samples and the sizes of the parts alone: the same bits on any number of threads.
+//! cuts are depends on the shape of the samples, the sizes of the parts and what is summed up alone: the same bits on any number of threads.
 //!
 //! | file | what |
 //! |---|---|
@@ -18,6 +18,6 @@ mod runs;
 mod stage;
 pub(crate) mod tree;
 
-pub(crate) use cuts::samples_per_run;
+pub(crate) use cuts::{RUN_LEAST, samples_per_run};
 pub(crate) use runs::{Job, fold, sum};
 pub use stage::Stage;

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use super::cuts::{Cuts, Run};
+use super::cuts::{Cuts, RUN_LEAST, Run};
 use super::prefetch::{PER_WORKER, Prefetch};
 use super::tree::Reduction;
 use crate::data::{Buffer, Chunk, Samples};
@@ -50,6 +50,11 @@ pub(crate) trait Job: Sync {
     /// The memory one sum takes, roughly.
     fn sum_bytes(&self) -> usize;
 
+    /// The samples of a run, about, at least: many, where adding sums is much work.
+    fn least(&self) -> usize {
+        RUN_LEAST
+    }
+
     /// The most samples of a chunk whose sum is handed on: few, where each of them is much work.
     fn most(&self) -> usize {
         usize::MAX
@@ -64,7 +69,7 @@ pub(crate) fn sum<J: Job>(samples: &Samples<'_>, job: &J) -> Result<J::Sum> {
         Ok(())
     };
     let mut current: Option<(usize, J::Sum)> = None;
-    walk(&Cuts::for_sums(samples), samples, job, &mut |run, result| {
+    walk(&Cuts::for_sums(samples, job.least()), samples, job, &mut |run, result| {
         match &mut current {
             Some((part, sum)) if *part == run.part => adding(sum, &result)?,
             other => {

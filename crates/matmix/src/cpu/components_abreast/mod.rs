@@ -178,7 +178,6 @@ impl<T: Real> Stack<T> {
 
     /// Evaluates the component with the largest bound, then those that may matter beside it; `components` becomes the
     /// list of them.
-    #[inline(always)]
     pub(crate) fn evaluate_likely<S: Simd>(
         &mut self,
         simd: S,

@@ -10,7 +10,7 @@
 //! x̂ and Q are a complete sample and its core: where a pass updates every mode they are gathered with the complete samples
 //! ([`Joint`]). What V is part of is linear in γ, and V is the same for all samples of a pattern: it is added once per pattern.
 
-use pulp::Simd;
+use pulp::{Simd, WithSimd};
 
 use super::super::joint::Joint;
 use super::super::plan::Plan;
@@ -188,8 +188,9 @@ impl<T: Real> PartialSums<T> {
             if gamma > 0.0 {
                 self.covariance.find(simd, pattern, k);
                 let Self { update, covariance: v, spreads, .. } = self;
-                let pattern = (pattern.of, &pattern.state.missing);
-                add_covariance(simd, plan, pattern, (*update, v), (k, gamma), &mut spreads[k], to);
+                let (pattern, spread) = ((pattern.of, &pattern.state.missing), &mut spreads[k]);
+                let share = (k, gamma);
+                simd.vectorize(AddCovariance { plan, pattern, update: *update, v, share, spread, to });
             }
         }
     }
@@ -207,8 +208,8 @@ impl<T: Real> PartialSums<T> {
         for (k, (to, v)) in sum.components.iter_mut().zip(covariances).enumerate() {
             let gamma = std::mem::take(&mut self.pending[k]);
             if gamma > 0.0 {
-                let spread = &mut self.spreads[k];
-                add_covariance(simd, plan, pattern, (self.update, v), (k, gamma), spread, to);
+                let (update, share, spread) = (self.update, (k, gamma), &mut self.spreads[k]);
+                simd.vectorize(AddCovariance { plan, pattern, update, v, share, spread, to });
             }
         }
     }
@@ -224,47 +225,54 @@ impl<T: Real> PartialSums<T> {
 }
 
 /// What V adds for samples of component `k` whose γ sum up to this.
-#[inline(always)]
-fn add_covariance<T: Real, S: Simd>(
-    simd: S,
-    plan: &Plan<T>,
-    (of, missing): (&PartialModel<T>, &Cells),
-    (update, v): (Update, &Covariance),
-    (k, gamma): (usize, f64),
-    spread: &mut Option<Box<Spread<T>>>,
-    to: &mut ComponentSums,
-) {
-    let component = &of.model.components()[k];
-    // Σ u_iᵀ V u_i over the missing cells: ⟨diag(s) − T, V⟩, T = Λ − σ² I over the observed ones and Λ V = σ² I.
-    let (noise, s) = (component.noise_variance(), &of.core_variances[k]);
-    let mut missed = 0.0;
-    for (j, s) in s.iter().enumerate() {
-        missed += (s + noise) * v.row(j)[j] - noise;
-    }
-    to.squares += gamma * (missing.len() as f64 * noise + missed.max(0.0));
-    match (&mut to.loadings, update) {
-        (LoadingSums::All { gram, cross }, _) => {
-            for (j, row) in gram.as_mut_slice().chunks_exact_mut(s.len()).enumerate() {
-                let v = &v.row(j)[..row.len()];
-                for l in 0..row.len() {
-                    row[l] += gamma * v[l];
+struct AddCovariance<'a, T> {
+    plan: &'a Plan<T>,
+    pattern: (&'a PartialModel<T>, &'a Cells),
+    update: Update,
+    v: &'a Covariance,
+    share: (usize, f64),
+    spread: &'a mut Option<Box<Spread<T>>>,
+    to: &'a mut ComponentSums,
+}
+
+impl<T: Real> WithSimd for AddCovariance<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { plan, pattern: (of, missing), update, v, share: (k, gamma), spread, to } = self;
+        let component = &of.model.components()[k];
+        // Σ u_iᵀ V u_i over the missing cells: ⟨diag(s) − T, V⟩, T = Λ − σ² I over the observed ones and Λ V = σ² I.
+        let (noise, s) = (component.noise_variance(), &of.core_variances[k]);
+        let mut missed = 0.0;
+        for (j, s) in s.iter().enumerate() {
+            missed += (s + noise) * v.row(j)[j] - noise;
+        }
+        to.squares += gamma * (missing.len() as f64 * noise + missed.max(0.0));
+        match (&mut to.loadings, update) {
+            (LoadingSums::All { gram, cross }, _) => {
+                for (j, row) in gram.as_mut_slice().chunks_exact_mut(s.len()).enumerate() {
+                    let v = &v.row(j)[..row.len()];
+                    for l in 0..row.len() {
+                        row[l] += gamma * v[l];
+                    }
+                }
+                let spread = spread.get_or_insert_with(|| Box::new(Spread::new(of)));
+                spread.take(v, gamma);
+                let loadings = &plan.components[k].loadings[of.pairs.len() - 1];
+                simd.vectorize(AddRows { of, k, loadings, missing, to: spread });
+                if spread.is_due() {
+                    spread.flush(cross.as_mut_slice());
                 }
             }
-            let spread = spread.get_or_insert_with(|| Box::new(Spread::new(of)));
-            spread.take(v, gamma);
-            let loadings = &plan.components[k].loadings[of.pairs.len() - 1];
-            simd.vectorize(AddRows { of, k, loadings, missing, to: spread });
-            if spread.is_due() {
-                spread.flush(cross.as_mut_slice());
+            (LoadingSums::Mode { cross, weighted_gram, gram }, Update::Mode(d)) => {
+                let sides = Sides::around(of.model.rank(), d);
+                sides.add_trace(gamma, v, Some(&component.other_variances(d)), weighted_gram);
+                sides.add_trace(gamma, v, None, gram);
+                sides.add_rows(gamma, v, component, of.model.shape(), missing.places(), d, cross);
             }
+            (LoadingSums::Mode { .. }, Update::All) => unreachable!("sums of one mode"),
         }
-        (LoadingSums::Mode { cross, weighted_gram, gram }, Update::Mode(d)) => {
-            let sides = Sides::around(of.model.rank(), d);
-            sides.add_trace(gamma, v, Some(&component.other_variances(d)), weighted_gram);
-            sides.add_trace(gamma, v, None, gram);
-            sides.add_rows(gamma, v, component, of.model.shape(), missing.places(), d, cross);
-        }
-        (LoadingSums::Mode { .. }, Update::All) => unreachable!("sums of one mode"),
     }
 }
 
