@@ -162,8 +162,7 @@ impl<T: Real> Found<'_, T> {
                 out.iter_mut().zip(y).zip(precision).for_each(|((q, y), p)| *q = y.to_f64() * p);
             }
             Evaluated::Components(stacked, stack) => {
-                let y = stack.y_of(stacked, k, self.sample);
-                out.iter_mut().zip(y).zip(precision).for_each(|((q, y), p)| *q = y.to_f64() * p);
+                stack.exact_core(stacked, k, self.sample, precision, out);
             }
         }
     }

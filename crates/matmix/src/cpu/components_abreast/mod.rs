@@ -289,28 +289,42 @@ impl<T: Real> Stack<T> {
         self.stage(self.stages.len() - 1, sample)
     }
 
-    /// Y of one sample under component `k`, in the order of its core.
+    /// Y of one sample under component `k`, row by row: the place of its first number in the core, where they lie `inner` apart.
     #[inline(always)]
-    pub(crate) fn y_of(&self, stacked: &Stacked<T>, k: usize, sample: usize) -> impl Iterator<Item = T> {
-        let (y, first) = (self.y(sample), stacked.lanes_of(k).start);
-        let (cols, inner, width) = (stacked.first.cols, stacked.inner, stacked.width);
-        (0..y.len() / width * cols).map(move |at| {
-            let (o, j, m) = (at / (cols * inner), at / inner % cols, at % inner);
-            y[(o * inner + m) * width + first + j]
-        })
+    fn y_of(&self, stacked: &Stacked<T>, k: usize, sample: usize) -> impl Iterator<Item = (usize, &[T])> {
+        let (of, width) = (stacked.lanes_of(k), stacked.width);
+        let (cols, inner) = (stacked.first.cols, stacked.inner);
+        let rows = self.y(sample).chunks_exact(width).enumerate();
+        rows.map(move |(row, y)| (place(row, 0, cols, inner), &y[of.clone()]))
     }
 
     /// Q of one sample under component `k`, in the order of its core.
     #[inline(always)]
     pub(crate) fn core(&self, stacked: &Stacked<T>, k: usize, sample: usize, out: &mut [T]) {
-        let (of, width) = (stacked.lanes_of(k), stacked.width);
-        let (cols, inner) = (stacked.first.cols, stacked.inner);
-        let rows = self.y(sample).chunks_exact(width).zip(stacked.rounded_precision.chunks_exact(width));
-        for (row, (y, precision)) in rows.enumerate() {
-            let (y, precision) = (&y[of.clone()], &precision[of.clone()]);
-            let first = row / inner * cols * inner + row % inner;
-            for j in 0..cols {
+        let (of, inner) = (stacked.lanes_of(k), stacked.inner);
+        let precision = stacked.rounded_precision.chunks_exact(stacked.width);
+        for ((first, y), precision) in self.y_of(stacked, k, sample).zip(precision) {
+            let precision = &precision[of.clone()];
+            for j in 0..y.len() {
                 out[first + j * inner] = y[j] * precision[j];
+            }
+        }
+    }
+
+    /// The same in double precision: Y times `precision`, which is in the order of the core, too.
+    #[inline(always)]
+    pub(crate) fn exact_core(
+        &self,
+        stacked: &Stacked<T>,
+        k: usize,
+        sample: usize,
+        precision: &[f64],
+        out: &mut [f64],
+    ) {
+        for (first, y) in self.y_of(stacked, k, sample) {
+            for (j, y) in y.iter().enumerate() {
+                let at = first + j * stacked.inner;
+                out[at] = y.to_f64() * precision[at];
             }
         }
     }
