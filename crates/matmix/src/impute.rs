@@ -65,6 +65,9 @@ impl Mixture {
     /// assert_eq!(filled.values[6], numbers[6]);
     /// # Ok::<(), matmix::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// If the samples have another shape than the model, or a cell is infinite.
     pub fn impute(&self, samples: &Samples<'_>) -> Result<Imputed> {
         self.impute_by(samples, Temper::default())
     }
@@ -106,6 +109,9 @@ impl Mixture {
     /// Draws all missing cells of every sample together, `draws` times: draws × N × P, observed cells as they were. What is computed from
     /// each of them and then averaged knows how uncertain the missing cells are (multiple imputation). The draws of a sample depend on
     /// the seed and its number alone.
+    ///
+    /// # Errors
+    /// As [`impute`](Self::impute), and if there is not enough memory.
     pub fn impute_draws(&self, samples: &Samples<'_>, draws: usize, seed: u64) -> Result<Vec<f64>> {
         self.impute_draws_by(samples, draws, seed, Temper::default())
     }

@@ -88,24 +88,31 @@ fn indices(values: Vec<f64>) -> Vec<usize> {
     values.into_iter().map(|k| k as usize).collect()
 }
 
-/// # Errors
-/// All questions fail for samples of another shape, and for samples that are not finite.
 impl Mixture {
     fn ask<const N: usize>(&self, samples: &dyn Engine, questions: [Question; N]) -> Result<[Vec<f64>; N]> {
         ask(self.clone().into(), samples, questions)
     }
 
     /// ln p(X_n|k) for every sample and component, N × K.
+    ///
+    /// # Errors
+    /// If the samples have another shape than the model, or one of them is not finite or cannot be read.
     pub fn log_densities(&self, samples: &dyn Engine) -> Result<Vec<f64>> {
         self.ask(samples, [Question::LogDensities]).map(|[x]| x)
     }
 
     /// γ_nk = p(k|X_n) for every sample and component, N × K. Those below e⁻⁴⁰ of the largest are 0.
+    ///
+    /// # Errors
+    /// If the samples have another shape than the model, or one of them is not finite or cannot be read.
     pub fn responsibilities(&self, samples: &dyn Engine) -> Result<Vec<f64>> {
         self.ask(samples, [Question::Responsibilities]).map(|[x]| x)
     }
 
     /// The most probable component of every sample.
+    ///
+    /// # Errors
+    /// If the samples have another shape than the model, or one of them is not finite or cannot be read.
     pub fn assign(&self, samples: &dyn Engine) -> Result<Vec<usize>> {
         self.ask(samples, [Question::Component]).map(|[x]| indices(x))
     }
@@ -131,16 +138,25 @@ impl Mixture {
     }
 
     /// ln p(X_n) for every sample.
+    ///
+    /// # Errors
+    /// If the samples have another shape than the model, or one of them is not finite or cannot be read.
     pub fn score_samples(&self, samples: &dyn Engine) -> Result<Vec<f64>> {
         self.ask(samples, [Question::LogLikelihood]).map(|[x]| x)
     }
 
     /// The (weighted) mean log-likelihood per sample.
+    ///
+    /// # Errors
+    /// If the samples have another shape than the model, or one of them is not finite or cannot be read.
     pub fn score(&self, samples: &dyn Engine) -> Result<f64> {
         Ok(mean(samples, &self.score_samples(samples)?))
     }
 
     /// All K cores, the responsibilities and the most probable component of every sample.
+    ///
+    /// # Errors
+    /// If the samples have another shape than the model, or one of them is not finite or cannot be read.
     pub fn project(&self, samples: &dyn Engine) -> Result<Projection> {
         let questions =
             [Question::AllCores, Question::Responsibilities, Question::Component, Question::LogLikelihood];
@@ -149,6 +165,9 @@ impl Mixture {
     }
 
     /// The cores of every sample under all components, N × K·ρ: the paper's representation of a new sample.
+    ///
+    /// # Errors
+    /// If the samples have another shape than the model, or one of them is not finite or cannot be read.
     pub fn transform(&self, samples: &dyn Engine) -> Result<Vec<f64>> {
         self.ask(samples, [Question::AllCores]).map(|[x]| x)
     }
@@ -157,6 +176,9 @@ impl Mixture {
     ///
     /// The cores of one component alone do not say how probable it is; without responsibilities the component whose core is
     /// most probable under its prior, π_k N(B_k; 0, I) or the t of its noise, is taken.
+    ///
+    /// # Errors
+    /// If these are not whole sets of cores.
     pub fn inverse_transform(&self, cores: &[f64]) -> Result<Vec<f64>> {
         let (rho, k) = (self.core_len(), self.n_components());
         if !cores.len().is_multiple_of(rho * k) {
@@ -183,12 +205,18 @@ impl Mixture {
     }
 
     /// The core of the most probable component of every sample, N × ρ, and that component.
+    ///
+    /// # Errors
+    /// If the samples have another shape than the model, or one of them is not finite or cannot be read.
     pub fn cores(&self, samples: &dyn Engine) -> Result<(Vec<f64>, Vec<usize>)> {
         let [cores, components] = self.ask(samples, [Question::Core, Question::Component])?;
         Ok((cores, indices(components)))
     }
 
     /// L B Rᵀ + M for cores (N × ρ) of known components: the way back from [`cores`](Self::cores).
+    ///
+    /// # Errors
+    /// If there are not as many cores as components, or one of these is not in the mixture.
     pub fn rebuild(&self, cores: &[f64], components: &[usize]) -> Result<Vec<f64>> {
         let rho = self.core_len();
         if !cores.len().is_multiple_of(rho) {
@@ -219,11 +247,17 @@ impl Mixture {
     }
 
     /// Every sample rebuilt from its cores, N × P.
+    ///
+    /// # Errors
+    /// If the samples have another shape than the model, or one of them is not finite or cannot be read.
     pub fn reconstruct(&self, samples: &dyn Engine, rule: Reconstruction) -> Result<Vec<f64>> {
         self.ask(samples, [rule.question()]).map(|[x]| x)
     }
 
     /// The same, a chunk of samples at a time and in order, for what does not fit memory.
+    ///
+    /// # Errors
+    /// If the samples have another shape than the model, or one of them is not finite or cannot be read.
     pub fn reconstruct_chunks(
         &self,
         samples: &Samples<'_>,
@@ -234,21 +268,33 @@ impl Mixture {
     }
 
     /// New samples without their noise: the posterior mean of the noiseless sample, N × P.
+    ///
+    /// # Errors
+    /// If the samples have another shape than the model, or one of them is not finite or cannot be read.
     pub fn denoise(&self, samples: &dyn Engine) -> Result<Vec<f64>> {
         self.reconstruct(samples, Reconstruction::Weighted)
     }
 
     /// ‖X_n − X̂_n‖² for every sample, rebuilt by its most probable component.
+    ///
+    /// # Errors
+    /// If the samples have another shape than the model, or one of them is not finite or cannot be read.
     pub fn squared_errors(&self, samples: &dyn Engine) -> Result<Vec<f64>> {
         self.ask(samples, [Question::SquaredError]).map(|[x]| x)
     }
 
     /// The paper's e = sqrt(Σ‖X − X̂‖²/N).
+    ///
+    /// # Errors
+    /// If the samples have another shape than the model, or one of them is not finite or cannot be read.
     pub fn reconstruction_error(&self, samples: &dyn Engine) -> Result<f64> {
         Ok(mean(samples, &self.squared_errors(samples)?).sqrt())
     }
 
     /// Log-likelihood, BIC, AIC and ICL on these samples.
+    ///
+    /// # Errors
+    /// If the samples have another shape than the model, or one of them is not finite or cannot be read.
     pub fn evaluate(&self, samples: &dyn Engine) -> Result<Criteria> {
         let [likelihoods, entropies] = self.ask(samples, [Question::LogLikelihood, Question::Entropy])?;
         let n = samples.total_weight();
@@ -256,19 +302,23 @@ impl Mixture {
     }
 }
 
-/// # Errors
-/// All questions fail for samples of another shape, and for samples that are not finite.
 impl LowRank {
     fn ask(&self, samples: &dyn Engine, question: Question) -> Result<Vec<f64>> {
         ask(self.clone().into(), samples, [question]).map(|[x]| x)
     }
 
     /// B_n = (X_n − M) ×_1 V^(1)ᵀ … ×_D V^(D)ᵀ for every sample, N × ρ.
+    ///
+    /// # Errors
+    /// If the samples have another shape than the model, or one of them is not finite or cannot be read.
     pub fn transform(&self, samples: &dyn Engine) -> Result<Vec<f64>> {
         self.ask(samples, Question::Core)
     }
 
     /// The samples cores (N × ρ) stand for, N × P.
+    ///
+    /// # Errors
+    /// If these are no whole cores.
     pub fn inverse_transform(&self, cores: &[f64]) -> Result<Vec<f64>> {
         if !cores.len().is_multiple_of(self.core_len()) {
             return Err(Error::DataLength { shape: self.rank().to_vec(), found: cores.len() });
@@ -277,30 +327,43 @@ impl LowRank {
     }
 
     /// Every sample rebuilt from its core, N × P.
+    ///
+    /// # Errors
+    /// If the samples have another shape than the model, or one of them is not finite or cannot be read.
     pub fn reconstruct(&self, samples: &dyn Engine) -> Result<Vec<f64>> {
         self.ask(samples, Question::Rebuilt)
     }
 
     /// ‖X_n − X̂_n‖² for every sample.
+    ///
+    /// # Errors
+    /// If the samples have another shape than the model, or one of them is not finite or cannot be read.
     pub fn squared_errors(&self, samples: &dyn Engine) -> Result<Vec<f64>> {
         self.ask(samples, Question::SquaredError)
     }
 
     /// The paper's e = sqrt(Σ‖X − X̂‖²/N).
+    ///
+    /// # Errors
+    /// If the samples have another shape than the model, or one of them is not finite or cannot be read.
     pub fn reconstruction_error(&self, samples: &dyn Engine) -> Result<f64> {
         Ok(mean(samples, &self.squared_errors(samples)?).sqrt())
     }
 }
 
-/// # Errors
-/// All questions fail for samples of another shape, and for samples that are not finite.
 impl Model {
     /// Every sample rebuilt from its core (by its most probable component), N × P.
+    ///
+    /// # Errors
+    /// If the samples have another shape than the model, or one of them is not finite or cannot be read.
     pub fn reconstruct(&self, samples: &dyn Engine) -> Result<Vec<f64>> {
         ask(self.clone(), samples, [Question::Rebuilt]).map(|[x]| x)
     }
 
     /// The same, a chunk of samples at a time and in order, for what does not fit memory.
+    ///
+    /// # Errors
+    /// If the samples have another shape than the model, or one of them is not finite or cannot be read.
     pub fn reconstruct_chunks(
         &self,
         backend: &dyn Backend,
@@ -319,11 +382,17 @@ impl Model {
     }
 
     /// ‖X_n − X̂_n‖² for every sample.
+    ///
+    /// # Errors
+    /// If the samples have another shape than the model, or one of them is not finite or cannot be read.
     pub fn squared_errors(&self, samples: &dyn Engine) -> Result<Vec<f64>> {
         ask(self.clone(), samples, [Question::SquaredError]).map(|[x]| x)
     }
 
     /// The paper's e = sqrt(Σ‖X − X̂‖²/N).
+    ///
+    /// # Errors
+    /// If the samples have another shape than the model, or one of them is not finite or cannot be read.
     pub fn reconstruction_error(&self, samples: &dyn Engine) -> Result<f64> {
         Ok(mean(samples, &self.squared_errors(samples)?).sqrt())
     }

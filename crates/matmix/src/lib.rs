@@ -18,6 +18,7 @@
 //! ```
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr))]
+#![warn(clippy::missing_errors_doc)]
 
 mod cpu;
 #[cfg(feature = "cuda")]

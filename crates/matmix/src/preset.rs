@@ -138,6 +138,9 @@ impl Preset {
     }
 
     /// The samples as this preset sees them: flattened, split into rows, or as they are.
+    ///
+    /// # Errors
+    /// If the preset is for samples with another number of modes.
     pub fn view<'a>(self, samples: &Samples<'a>) -> Result<Samples<'a>> {
         if !self.fits_order(samples.order()) {
             let expected = 2;
@@ -170,6 +173,9 @@ impl Preset {
 
     /// Fits the preset to samples; `options.components` and `options.rank` mean what the caller asked for, and the
     /// preset makes of them what it needs. `observer` is called for mixtures.
+    ///
+    /// # Errors
+    /// As [`fit`](fn@crate::fit), and if the preset is for samples with another number of modes.
     pub fn fit(
         self,
         samples: &Samples<'_>,
@@ -229,6 +235,9 @@ impl ModelFile {
     /// The samples as this model sees them: as they are if their shape is the model's, otherwise the way the preset it
     /// was fitted as looks at samples. A model of vectors whose preset is unknown takes samples of as many numbers. A model of
     /// patches sees those of the samples.
+    ///
+    /// # Errors
+    /// If the samples cannot be seen so: they have another shape, or more or fewer numbers.
     pub fn view<'a>(&self, samples: &Samples<'a>) -> Result<Samples<'a>> {
         match self.input.as_ref().and_then(|input| input.patches.as_ref()) {
             Some(patches) => self.view_of(&patches.of(samples)?),

@@ -15,6 +15,9 @@ use tempfile::NamedTempFile;
 use crate::error::{Error, Result};
 
 /// Lets `write` fill a temporary file in the folder of `path` and renames it to `path` once all is on disk.
+///
+/// # Errors
+/// If the file cannot be written; what was there before stays.
 pub fn write_file(path: &Path, write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>) -> Result<()> {
     let mut write = Some(write);
     put(path, &mut |out| write.take().map_or(Ok(()), |write| write(out)))
@@ -45,6 +48,9 @@ fn put(path: &Path, write: &mut Writing<'_>) -> Result<()> {
 }
 
 /// Whether a file could be written at `path`, asked before hours of work and not after them.
+///
+/// # Errors
+/// If it could not: there is no such folder, it may not be written to, or `path` is a folder.
 pub fn check(path: &Path) -> Result<()> {
     let found = match Place::of(path) {
         Ok(Place::Stream) => Ok(()),

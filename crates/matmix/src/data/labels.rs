@@ -53,11 +53,17 @@ impl Labels {
     }
 
     /// Labels from a file: `.npy` (numbers or text), IDX (plain or gzip), or text with one label per line.
+    ///
+    /// # Errors
+    /// If the file cannot be read, is none of these, or has an empty line.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         Self::read_as(path.as_ref(), false)
     }
 
     /// The same from a file whose lines may be empty: labels that are not [known](super::KnownLabels), and called nothing.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read), but for empty lines.
     pub fn read_with_gaps(path: impl AsRef<Path>) -> Result<Self> {
         Self::read_as(path.as_ref(), true)
     }
@@ -158,6 +164,9 @@ impl Labels {
     }
 
     /// Whether there is one label for each of `samples`.
+    ///
+    /// # Errors
+    /// If there are fewer or more.
     pub fn check_count(&self, samples: usize) -> Result<()> {
         if self.len() != samples {
             return Err(Error::Count { what: "labels", expected: samples, found: self.len() });
@@ -167,6 +176,9 @@ impl Labels {
 
     /// The labels of the samples at these places, in this order. The classes stay as they are, even those that
     /// lose all their samples, so that the indices of two selections can be compared.
+    ///
+    /// # Errors
+    /// If a place is not among the labels.
     pub fn select(&self, indices: &[usize]) -> Result<Self> {
         let len = self.len();
         if let Some(&index) = indices.iter().find(|&&i| i >= len) {

@@ -135,6 +135,9 @@ impl<'a> Samples<'a> {
     /// assert_eq!((values[0], &values[2..]), (0.5, &[1.5, 2.0][..]));
     /// # Ok::<(), matmix::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// If there are no samples.
     pub fn with_fill_value(self, fill: FillValue) -> Result<Self> {
         self.marked(Rule::Fill(fill))
     }

@@ -51,6 +51,9 @@ impl ModelFile {
     }
 
     /// Writes the file under a temporary name and renames it.
+    ///
+    /// # Errors
+    /// If the file cannot be written; what was there before stays.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         self.to_tensors().write(path.as_ref())
     }
@@ -92,11 +95,17 @@ impl ModelFile {
     }
 
     /// Reads a file and checks everything in it. Metadata other than `matmix.format` may be missing.
+    ///
+    /// # Errors
+    /// If the file cannot be read, is no model file or a checkpoint, is of a later format, or holds what is no model.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         Self::from_tensors(&Tensors::read(path.as_ref(), FORMAT)?)
     }
 
     /// Reads the bytes of a model file; `path` is only for messages.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
     pub fn from_bytes(path: impl AsRef<Path>, bytes: &[u8]) -> Result<Self> {
         Self::from_tensors(&Tensors::parse(path.as_ref(), FORMAT, bytes)?)
     }

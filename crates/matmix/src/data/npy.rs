@@ -231,6 +231,9 @@ pub(crate) fn reordered_bytes(path: &Path) -> Result<Option<u64>> {
 }
 
 /// Writes an array in C order; the elements come in pieces, so that they need not be in memory at once.
+///
+/// # Errors
+/// If the file cannot be written, or `pieces` fails; what was there before stays.
 pub fn write<T: Scalar>(
     path: impl Into<PathBuf>,
     shape: &[usize],
@@ -240,6 +243,9 @@ pub fn write<T: Scalar>(
 }
 
 /// The same to whatever takes bytes.
+///
+/// # Errors
+/// If `out` takes no more bytes, or `pieces` fails.
 pub fn write_to<T: Scalar>(
     out: &mut (dyn std::io::Write + Send),
     shape: &[usize],
@@ -255,6 +261,9 @@ pub fn write_to<T: Scalar>(
 }
 
 /// Writes an array that is in memory.
+///
+/// # Errors
+/// If the file cannot be written; what was there before stays.
 pub fn write_array<T: Scalar>(path: impl Into<PathBuf>, shape: &[usize], elements: &[T]) -> Result<()> {
     assert_eq!(elements.len(), shape.iter().product::<usize>(), "as many elements as the shape says");
     write(path, shape, |put| put(elements))

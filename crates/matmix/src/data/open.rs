@@ -71,6 +71,9 @@ pub struct OpenOptions {
 
 impl OpenOptions {
     /// Whether the options make sense on their own.
+    ///
+    /// # Errors
+    /// If one of them does not; it is named.
     pub fn validate(&self) -> Result<()> {
         let wrong = |option, value: String, expected| Err(Error::Option { option, value, expected });
         if let Some(shape) = &self.shape {
@@ -168,6 +171,9 @@ impl Found {
 /// assert_eq!(ones.labels.unwrap().names, ["1"]);
 /// # Ok::<(), matmix::Error>(())
 /// ```
+///
+/// # Errors
+/// If there is nothing there, it is none of these or damaged, it holds no samples, or the options do not fit it.
 pub fn open(spec: &str, options: &OpenOptions) -> Result<DataSet> {
     options.validate()?;
     open_one(spec, options).map_err(|error| match error {

@@ -15,6 +15,9 @@ use crate::error::{Error, Result};
 /// assert!(sources.iter().any(|path| path.ends_with("data/mod.rs")));
 /// # Ok::<(), matmix::Error>(())
 /// ```
+///
+/// # Errors
+/// If a folder cannot be read.
 pub fn matching(pattern: impl AsRef<Path>) -> Result<Vec<PathBuf>> {
     let mut found = vec![PathBuf::new()];
     for component in pattern.as_ref().components() {

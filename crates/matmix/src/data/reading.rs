@@ -23,6 +23,9 @@ impl Samples<'_> {
 
     /// Whether what holds the samples is still what it was when it was opened: a file that was written to, cut short or
     /// replaced is an error. Every pass asks before it begins.
+    ///
+    /// # Errors
+    /// If it is not.
     pub fn check_unchanged(&self) -> Result<()> {
         self.source.check()
     }
@@ -96,6 +99,9 @@ impl Samples<'_> {
     }
 
     /// Samples `range` as they are stored, NOT yet multiplied by [`scale`](Self::scale).
+    ///
+    /// # Errors
+    /// If the samples cannot be read.
     pub fn stored<'b>(&'b self, range: Range<usize>, buffer: &'b mut Buffer) -> Result<Chunk<'b>> {
         assert!(range.start <= range.end && range.end <= self.len(), "a range within the set");
         // Mapped pages would count as memory.
@@ -120,6 +126,9 @@ impl Samples<'_> {
     }
 
     /// Samples `range` in double precision and scaled: for whatever is not worth a kernel.
+    ///
+    /// # Errors
+    /// If the samples cannot be read.
     pub fn to_f64(&self, range: Range<usize>) -> Result<Vec<f64>> {
         let mut buffer = Buffer::new();
         let chunk = self.stored(range, &mut buffer)?;
@@ -127,6 +136,9 @@ impl Samples<'_> {
     }
 
     /// Looks for infinity in `range`, and for NaN where it is not a missing cell; the message of a failed pass comes from here.
+    ///
+    /// # Errors
+    /// If there is any, with the sample it is in, or the samples cannot be read.
     pub fn check_finite(&self, range: Range<usize>) -> Result<()> {
         let mut buffer = Buffer::new();
         let chunk = self.stored(range.clone(), &mut buffer)?;

@@ -50,11 +50,17 @@ impl std::fmt::Debug for Samples<'_> {
 
 impl<'a> Samples<'a> {
     /// Samples of `shape` from a vector that holds one after the other in row-major order.
+    ///
+    /// # Errors
+    /// If the shape is empty, or the elements are no whole samples or none at all.
     pub fn from_vec<T: Scalar + 'a>(shape: &[usize], elements: Vec<T>) -> Result<Self> {
         Self::in_memory(shape, Cow::Owned(elements))
     }
 
     /// Samples of `shape` from a slice, without a copy.
+    ///
+    /// # Errors
+    /// As [`from_vec`](Self::from_vec).
     pub fn from_slice<T: Scalar>(shape: &[usize], elements: &'a [T]) -> Result<Self> {
         Self::in_memory(shape, Cow::Borrowed(elements))
     }
@@ -70,17 +76,26 @@ impl<'a> Samples<'a> {
     /// Samples from a `.npy` file with the axes sample × mode 1 × mode 2 × …, memory-mapped: the elements stay on disk
     /// until a chunk is read. Nobody may cut the file short meanwhile: that would end the process (SIGBUS), unless
     /// the set is larger than its [memory budget](Self::with_memory_budget) and read piece by piece.
+    ///
+    /// # Errors
+    /// If the file cannot be read, is no `.npy` file of numbers, or holds no samples.
     pub fn from_npy(path: impl AsRef<Path>) -> Result<Samples<'static>> {
         Samples::from_source(npy::source(path.as_ref())?.into())
     }
 
     /// The samples of several `.npy` files of one shape and type as one set, in the order given. Each file is a part
     /// of the set: sums are made file by file and added along a fixed tree, as a cluster would with a file per task.
+    ///
+    /// # Errors
+    /// As [`from_npy`](Self::from_npy), if there are no files, and if they differ in shape or type.
     pub fn from_npy_files<P: AsRef<Path>>(paths: &[P]) -> Result<Samples<'static>> {
         Samples::from_source(Arc::new(Files::open(paths)?))
     }
 
     /// Samples from any [`Source`].
+    ///
+    /// # Errors
+    /// If it is empty, or its shape is.
     pub fn from_source(source: Arc<dyn Source + 'a>) -> Result<Self> {
         sample_size(source.shape())?;
         if source.is_empty() {
@@ -123,6 +138,9 @@ impl<'a> Samples<'a> {
     }
 
     /// The same samples, each multiplied by its weight in every sum (as if it were there that many times).
+    ///
+    /// # Errors
+    /// As [`with_part_weights`](Self::with_part_weights), and if all weights are zero.
     pub fn with_weights(self, weights: Vec<f64>) -> Result<Self> {
         let weighted = self.with_part_weights(weights)?;
         match weighted.n_effective() {
@@ -132,6 +150,9 @@ impl<'a> Samples<'a> {
     }
 
     /// The same for a part of a larger set, in which no sample has to count.
+    ///
+    /// # Errors
+    /// If there is not one weight per sample, or one of them is negative or not finite.
     pub fn with_part_weights(mut self, weights: Vec<f64>) -> Result<Self> {
         if weights.len() != self.len() {
             return Err(Error::Count { what: "sample weights", expected: self.len(), found: weights.len() });
@@ -148,6 +169,9 @@ impl<'a> Samples<'a> {
     /// The same samples, of which it is known which class each belongs to, counted from 0; `None` where it is not. To a mixture
     /// whose components belong to [classes](crate::Classes), a sample of known class is one of the components of that class and of no
     /// others: its density is that of the sample and its class, and its responsibilities are zero elsewhere.
+    ///
+    /// # Errors
+    /// If there is not one class per sample.
     pub fn with_classes(mut self, classes: Vec<Option<u32>>) -> Result<Self> {
         if classes.len() != self.len() {
             return Err(Error::Count { what: "classes", expected: self.len(), found: classes.len() });
@@ -157,6 +181,9 @@ impl<'a> Samples<'a> {
     }
 
     /// The same samples with every value multiplied by `factor` when it is read (1/255 for bytes, say).
+    ///
+    /// # Errors
+    /// If the factor is zero or not finite, alone or with the one there is.
     pub fn scaled(mut self, factor: f64) -> Result<Self> {
         // Two factors can be fine and their product not.
         let scale = self.scale * factor;
@@ -203,6 +230,9 @@ impl<'a> Samples<'a> {
     }
 
     /// The same numbers as samples of another shape with as many elements (flattened, say).
+    ///
+    /// # Errors
+    /// If it has more or fewer elements, or none.
     pub fn reshaped(mut self, shape: &[usize]) -> Result<Self> {
         if sample_size(shape)? != self.sample_len() {
             return Err(Error::DataLength { shape: shape.to_vec(), found: self.sample_len() });
@@ -213,6 +243,9 @@ impl<'a> Samples<'a> {
 
     /// The rows of the matrices (the slices along the first mode) as samples of their own; each row has the
     /// weight and the class of its sample. Sample n becomes the samples n·p … n·p + p − 1.
+    ///
+    /// # Errors
+    /// If the samples are vectors.
     pub fn rows(mut self) -> Result<Self> {
         if self.shape.len() < 2 {
             return Err(Error::Order { what: "splitting samples into rows", expected: 2, found: 1 });

@@ -236,6 +236,9 @@ pub trait Source: Send + Sync {
     fn element(&self) -> Element;
 
     /// Samples `range.start` to `range.end`, which the caller keeps within `0..len()`.
+    ///
+    /// # Errors
+    /// If they cannot be read.
     fn read<'a>(&'a self, range: Range<usize>, buffer: &'a mut Buffer) -> Result<Chunk<'a>>;
 
     /// Where the samples are. Those that are not in memory are loaded ahead of the pass that needs them.
@@ -244,6 +247,9 @@ pub trait Source: Send + Sync {
     }
 
     /// Adds samples `range` to what is in the buffer, without mapped memory and without other threads.
+    ///
+    /// # Errors
+    /// If they cannot be read.
     fn load(&self, range: Range<usize>, buffer: &mut Buffer) -> Result<()> {
         let mut own = Buffer::new();
         buffer.extend(self.read(range, &mut own)?);
@@ -251,11 +257,17 @@ pub trait Source: Send + Sync {
     }
 
     /// Whether what holds the samples is still what it was when it was opened; asked before every pass.
+    ///
+    /// # Errors
+    /// If it is not.
     fn check(&self) -> Result<()> {
         Ok(())
     }
 
     /// Adds the samples at these places, in this order, to what is in the buffer.
+    ///
+    /// # Errors
+    /// If they cannot be read.
     fn pick(&self, places: &[usize], buffer: &mut Buffer) -> Result<()> {
         let mut own = Buffer::new();
         for run in neighbours(places) {

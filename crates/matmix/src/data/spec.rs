@@ -5,6 +5,9 @@ use std::ops::Range;
 use crate::error::{Error, Result};
 
 /// A shape: `28x28`, `28×28`, `32x32x3` or `784`.
+///
+/// # Errors
+/// If it is no such text, or a side is zero.
 pub fn parse_shape(text: &str) -> Result<Vec<usize>> {
     sides_of(text).ok_or_else(|| Error::Option {
         option: "shape",
@@ -14,6 +17,9 @@ pub fn parse_shape(text: &str) -> Result<Vec<usize>> {
 }
 
 /// The size images are brought to, rows × columns: `64x64`.
+///
+/// # Errors
+/// If it is no such text.
 pub fn parse_resize(text: &str) -> Result<(usize, usize)> {
     match sides_of(text).as_deref() {
         Some(&[rows, columns]) => Ok((rows, columns)),
@@ -26,6 +32,9 @@ pub fn parse_resize(text: &str) -> Result<(usize, usize)> {
 }
 
 /// A factor: `1/255` or `0.0039`.
+///
+/// # Errors
+/// If it is no such text, or the factor is zero or not finite.
 pub fn parse_scale(text: &str) -> Result<f64> {
     let number = |t: &str| t.trim().parse::<f64>().ok();
     let scale = match text.split_once('/') {
@@ -42,6 +51,9 @@ pub fn parse_scale(text: &str) -> Result<f64> {
 /// A run of samples, counted from 0, the end not included: `0:500`, `:500`, `500:`.
 ///
 /// An open end is `usize::MAX`; whoever takes the samples stops at the last one.
+///
+/// # Errors
+/// If it is no such text, or no sample is in it.
 pub fn parse_range(text: &str) -> Result<Range<usize>> {
     let bound = |t: &str, open: usize| if t.trim().is_empty() { Some(open) } else { t.trim().parse().ok() };
     text.split_once(':')
@@ -56,6 +68,9 @@ pub fn parse_range(text: &str) -> Result<Range<usize>> {
 
 /// An amount of memory in bytes: `2GB`, `512 MiB`, `1.5g` or `1000000`. K, M, G and T (with or without B) are powers of
 /// 1000, KiB, MiB, GiB and TiB of 1024.
+///
+/// # Errors
+/// If it is no such text, or no amount of memory.
 pub fn parse_memory(text: &str) -> Result<u64> {
     let text_end = text.trim().find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.trim().len());
     let (number, unit) = text.trim().split_at(text_end);

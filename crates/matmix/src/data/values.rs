@@ -26,6 +26,9 @@ pub struct Values {
 
 impl Values {
     /// Reads every sample once. NaN is left out, as a missing cell is; where nothing is left the ends are infinite and the mean is NaN.
+    ///
+    /// # Errors
+    /// If the samples cannot be read.
     pub fn of(samples: &Samples<'_>) -> Result<Self> {
         /// How many values are read at a time: what they become in double precision stays in cache.
         const AT_ONCE: usize = 1 << 16;

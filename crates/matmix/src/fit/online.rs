@@ -57,6 +57,9 @@ pub struct OnlineFit {
 
 impl OnlineFit {
     /// The ordinary start and a few ordinary iterations, on the first batch.
+    ///
+    /// # Errors
+    /// As [`fit`](fn@crate::fit), and for options of another algorithm or with classes.
     pub fn begin(samples: &Samples<'_>, options: &FitOptions) -> Result<Self> {
         only_exact(options)?;
         only_unlabelled(options)?;
@@ -74,6 +77,9 @@ impl OnlineFit {
     /// One step on a batch of any size: one pass over it for every mode.
     ///
     /// Of the options, `threads`, `precision`, `noise_floor`, `noise`, `dof` and `missing` count; what the model is has been decided.
+    ///
+    /// # Errors
+    /// If the batch has another shape than the model, a sample of it is not finite, or the options ask for another algorithm.
     pub fn step(&mut self, samples: &Samples<'_>, options: &FitOptions) -> Result<()> {
         only_exact(options)?;
         if samples.shape() != self.model.shape() {

@@ -143,6 +143,9 @@ impl Component {
 
     /// A component from its parameters, which are checked and brought into canonical form: the loadings are
     /// rotated so that U^(d)ᵀU^(d) is diagonal and descending, which changes nothing about the model.
+    ///
+    /// # Errors
+    /// If they do not fit each other or the shape, are not finite, or the noise variance is not positive.
     pub fn new(shape: &[usize], mean: Vec<f64>, loadings: Vec<Matrix>, noise_variance: f64) -> Result<Self> {
         let mut component = Self::exactly(shape, mean, loadings, noise_variance)?;
         if !is_canonical(&component.loadings) {

@@ -33,6 +33,9 @@ pub struct LowRank {
 impl LowRank {
     /// A model from its parts; the loadings must have orthonormal columns. The mean is zero where the
     /// samples were not centred.
+    ///
+    /// # Errors
+    /// If they do not fit each other or the shape, are not finite, or the columns are not orthonormal.
     pub fn new(shape: &[usize], mean: Vec<f64>, loadings: Vec<Matrix>) -> Result<Self> {
         let wrong = |problem: String| Err(Error::Model { problem });
         let rank = check_loadings(shape, &loadings)?;

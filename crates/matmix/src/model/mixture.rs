@@ -69,6 +69,9 @@ pub struct Criteria {
 
 impl Mixture {
     /// A mixture from its parts. The weights must be positive and are normalised to a sum of 1.
+    ///
+    /// # Errors
+    /// If there are none, they do not fit each other or the shape, a weight is negative or not finite, or all are zero.
     pub fn new(shape: &[usize], weights: Vec<f64>, components: Vec<Component>) -> Result<Self> {
         let mut model = Self::exactly(shape, weights, components)?;
         let total: f64 = model.weights.iter().sum();
@@ -187,6 +190,9 @@ impl Mixture {
     }
 
     /// Component `k`, or an error that says how many there are.
+    ///
+    /// # Errors
+    /// If there is no such component.
     pub fn component(&self, k: usize) -> Result<&Component> {
         self.components.get(k).ok_or(Error::Option {
             option: "component",
@@ -231,6 +237,9 @@ impl Mixture {
 
     /// C_k = U^(1)U^(1)ᵀ ⊗ … ⊗ U^(D)U^(D)ᵀ + σ² I over the row-major elements: for small P only. With Student-t noise
     /// this is the scale matrix, and the covariance is ν/(ν − 2) times as much.
+    ///
+    /// # Errors
+    /// If there is no such component, or P is larger than 8,192.
     pub fn covariance(&self, k: usize) -> Result<Matrix> {
         const LIMIT: usize = 8192;
         let size = self.sample_len();
@@ -251,6 +260,9 @@ impl Mixture {
     }
 
     /// The same model with its components in another order.
+    ///
+    /// # Errors
+    /// If the order does not name every component once.
     pub fn permuted(&self, order: &[usize]) -> Result<Self> {
         let mut seen: Vec<usize> = order.to_vec();
         seen.sort_unstable();

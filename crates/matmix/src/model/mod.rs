@@ -50,6 +50,9 @@ use crate::error::{Error, Result};
 use crate::linalg::Matrix;
 
 /// One rank per mode from what a user gives: one number for all modes or one per mode, each within its side.
+///
+/// # Errors
+/// If there are fewer or more ranks than modes, one is zero or larger than its side, or the shape is empty.
 pub fn ranks_for(shape: &[usize], rank: &[usize]) -> Result<Vec<usize>> {
     let size = shape.iter().try_fold(1usize, |size, &side| size.checked_mul(side));
     if shape.is_empty() || size.is_none_or(|size| size == 0) {

@@ -74,6 +74,9 @@ impl Mixture {
     }
 
     /// The same samples with (`noise`) or without noise, or how much memory they would take if there is not that much.
+    ///
+    /// # Errors
+    /// If there is not.
     pub fn try_sample(&self, n: usize, seed: u64, noise: bool) -> Result<Drawn> {
         let needed = self.drawn_bytes(n);
         let available = memory::available();

@@ -34,21 +34,39 @@ pub trait Backend: std::fmt::Debug + Send + Sync {
     fn name(&self) -> String;
 
     /// The E-step and its sums.
+    ///
+    /// # Errors
+    /// If the samples cannot be read, one of them is not finite, or whatever computes fails.
     fn em(&self, pass: &EmPass, samples: &Samples<'_>) -> Result<EmSums>;
 
     /// Mean and variance; samples are hashed with their numbers, which begin at `first`.
+    ///
+    /// # Errors
+    /// As [`em`](Self::em).
     fn moments(&self, pass: &MomentsPass, samples: &Samples<'_>, first: usize) -> Result<MomentSums>;
 
     /// The scatters of modes.
+    ///
+    /// # Errors
+    /// As [`em`](Self::em).
     fn scatter(&self, pass: &ScatterPass, samples: &Samples<'_>) -> Result<ScatterSums>;
 
     /// The samples nearest to each of a few centres.
+    ///
+    /// # Errors
+    /// As [`em`](Self::em).
     fn groups(&self, pass: &GroupsPass, samples: &Samples<'_>) -> Result<GroupSums>;
 
     /// The distances of all samples to a few points.
+    ///
+    /// # Errors
+    /// As [`em`](Self::em).
     fn distances(&self, pass: &DistancesPass, samples: &Samples<'_>) -> Result<Answers>;
 
     /// What a model says about every sample, a chunk of them at a time and in order.
+    ///
+    /// # Errors
+    /// As [`em`](Self::em).
     fn ask(
         &self,
         pass: &AskPass,
@@ -68,5 +86,8 @@ pub trait Backend: std::fmt::Debug + Send + Sync {
     }
 
     /// An engine over samples of this process whose passes are computed here; a device may take the samples with it.
+    ///
+    /// # Errors
+    /// If the device cannot take them.
     fn over<'a>(&'a self, samples: &'a Samples<'a>) -> Result<Box<dyn Engine + 'a>>;
 }

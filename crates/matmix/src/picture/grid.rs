@@ -78,6 +78,9 @@ impl Default for Grid {
 
 impl Grid {
     /// Draws tiles of one shape, filling row after row.
+    ///
+    /// # Errors
+    /// As [`draw_rows`](Self::draw_rows), and if there are to be no columns.
     pub fn draw<T: AsRef<[f64]>>(&self, shape: &[usize], tiles: &[T]) -> Result<Image> {
         let columns = match self.columns {
             Some(0) => {
@@ -92,6 +95,9 @@ impl Grid {
     }
 
     /// Draws rows of tiles; rows need not have the same length.
+    ///
+    /// # Errors
+    /// If a tile has another size than the shape, the shape is empty, there are no tiles, or the picture would be too large.
     pub fn draw_rows<T: AsRef<[f64]>>(&self, shape: &[usize], rows: &[Vec<T>]) -> Result<Image> {
         let size = shape.iter().try_fold(1usize, |n, &side| n.checked_mul(side)).filter(|&n| n > 0);
         let size = size.ok_or_else(|| Error::EmptyShape { shape: shape.to_vec() })?;
@@ -119,6 +125,9 @@ impl Grid {
     }
 
     /// Draws the samples at these places.
+    ///
+    /// # Errors
+    /// As [`draw`](Self::draw), if a place is not among the samples, or they cannot be read.
     pub fn draw_samples(&self, samples: &Samples<'_>, indices: &[usize]) -> Result<Image> {
         let len = samples.len();
         if let Some(&index) = indices.iter().find(|&&i| i >= len) {
@@ -131,6 +140,9 @@ impl Grid {
 
 /// Writes one PNG per sample into `folder` (made if it is not there), under its name or as `000.png`, `001.png` and so on, drawn as
 /// `grid` says, and returns the files. [`ValueRange::Picture`] means the range of the whole set.
+///
+/// # Errors
+/// As [`Grid::draw`], if the samples cannot be read, or the files cannot be written.
 pub fn write_folder(
     folder: impl AsRef<Path>,
     samples: &Samples<'_>,

@@ -33,6 +33,9 @@ pub struct Image {
 
 impl Image {
     /// A picture of one colour.
+    ///
+    /// # Errors
+    /// If the picture would have no pixels or more than 2^28.
     pub fn new(width: usize, height: usize, colour: [u8; 3]) -> Result<Self> {
         match width.checked_mul(height) {
             Some(1..=LIMIT) => Ok(Self { width, height, rgb: colour.repeat(width * height) }),
@@ -70,6 +73,9 @@ impl Image {
     }
 
     /// Every pixel as a square of `factor` × `factor` pixels.
+    ///
+    /// # Errors
+    /// If the picture would have no pixels or more than 2^28.
     pub fn enlarged(&self, factor: usize) -> Result<Self> {
         let factor = factor.max(1);
         let size = |side: usize| side.saturating_mul(factor);
@@ -83,6 +89,9 @@ impl Image {
     }
 
     /// Pictures beside each other, their upper edges in one line.
+    ///
+    /// # Errors
+    /// If the picture would have no pixels or more than 2^28.
     pub fn beside(images: &[Image], gap: usize, background: [u8; 3]) -> Result<Self> {
         let gaps = gap.saturating_mul(images.len().saturating_sub(1));
         let width = images.iter().fold(gaps, |sum, i| sum.saturating_add(i.width));
@@ -97,6 +106,9 @@ impl Image {
     }
 
     /// Pictures below each other, their left edges in one line.
+    ///
+    /// # Errors
+    /// If the picture would have no pixels or more than 2^28.
     pub fn below(images: &[Image], gap: usize, background: [u8; 3]) -> Result<Self> {
         let gaps = gap.saturating_mul(images.len().saturating_sub(1));
         let height = images.iter().fold(gaps, |sum, i| sum.saturating_add(i.height));
@@ -111,6 +123,9 @@ impl Image {
     }
 
     /// The bytes of a PNG file; a picture without colour takes one byte per pixel.
+    ///
+    /// # Errors
+    /// If it cannot be encoded.
     pub fn to_png(&self) -> Result<Vec<u8>> {
         let grey: Option<Vec<u8>> =
             self.rgb.chunks_exact(3).map(|p| (p[0] == p[1] && p[1] == p[2]).then_some(p[0])).collect();
@@ -124,6 +139,9 @@ impl Image {
     }
 
     /// Writes a PNG file, whole or not at all.
+    ///
+    /// # Errors
+    /// If the file cannot be written; what was there before stays.
     pub fn write_png(&self, path: impl AsRef<Path>) -> Result<()> {
         let bytes = self.to_png()?;
         write_file(path.as_ref(), |out| out.write_all(&bytes))

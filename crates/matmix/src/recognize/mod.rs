@@ -164,6 +164,9 @@ impl Features {
 
 impl Recognizer {
     /// Learns a gallery: one class (a number from 0) per sample.
+    ///
+    /// # Errors
+    /// If there is not one class per sample, there are too many classes, the samples do not fit the model, or a discriminant was asked for and cannot be learned.
     pub fn new(model: &Model, gallery: &Samples<'_>, classes: &[usize], distance: Distance) -> Result<Self> {
         if classes.len() != gallery.len() {
             return Err(Error::Count { what: "labels", expected: gallery.len(), found: classes.len() });
@@ -196,6 +199,9 @@ impl Recognizer {
     }
 
     /// The `count` nearest samples of the gallery for every probe, nearest first.
+    ///
+    /// # Errors
+    /// If `count` is zero or larger than the gallery, or the probes do not fit the model.
     pub fn neighbours(&self, probes: &Samples<'_>, count: usize) -> Result<Vec<Vec<Neighbour>>> {
         check_count(count, self.gallery.n)?;
         let mut features = Features::of(&self.model, probes)?;
@@ -209,11 +215,17 @@ impl Recognizer {
     }
 
     /// The class of the nearest sample of the gallery for every probe.
+    ///
+    /// # Errors
+    /// If the probes do not fit the model.
     pub fn predict(&self, probes: &Samples<'_>) -> Result<Vec<usize>> {
         Ok(self.neighbours(probes, 1)?.iter().map(|n| n[0].class).collect())
     }
 
     /// Recognises probes whose classes are known.
+    ///
+    /// # Errors
+    /// As [`predict`](Self::predict), and if there is not one class per probe, or there are too many.
     pub fn evaluate(&self, probes: &Samples<'_>, classes: &[usize]) -> Result<Recognition> {
         if classes.len() != probes.len() {
             return Err(Error::Count { what: "labels", expected: probes.len(), found: classes.len() });

@@ -24,6 +24,9 @@ use crate::pass::Question;
 const ENTRIES: usize = 32;
 
 /// Everything the report of `model` on `samples` shows.
+///
+/// # Errors
+/// If the options do not fit the samples, or the samples the model; if a sample is not finite or cannot be read.
 pub fn gather(model: &Mixture, samples: &Samples<'_>, options: &ReportOptions) -> Result<Content> {
     options.validate(samples)?;
     if samples.shape() != model.shape() {

@@ -56,6 +56,9 @@ use crate::error::Result;
 use crate::model::Mixture;
 
 /// Writes the report of `model` on `samples` to `path`: one HTML file, whole or not at all.
+///
+/// # Errors
+/// As [`html`], and if the file cannot be written; what was there before stays.
 pub fn write_report(
     model: &Mixture,
     samples: &Samples<'_>,

@@ -102,6 +102,9 @@ impl ReportOptions {
     }
 
     /// Checks the options against the samples.
+    ///
+    /// # Errors
+    /// If they do not fit; what does not is named.
     pub fn validate(&self, samples: &Samples<'_>) -> Result<()> {
         let order = samples.order();
         if let Some(labels) = &self.labels

@@ -23,6 +23,9 @@ const SCRIPT: &str = concat!(
 );
 
 /// The page as text.
+///
+/// # Errors
+/// If the content cannot be put into the page.
 pub fn page(content: &Content) -> Result<String> {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
