@@ -120,6 +120,7 @@ fn hint(error: &anyhow::Error, doing: Doing) -> Option<String> {
         Error::Rank { .. } | Error::RankCount { .. } => {
             "-r takes one rank per mode, each no larger than that side of the samples: -r 4x4"
         }
+        Error::NoClasses => "`matmix fit DATA --supervised -o MODEL` fits one that does",
         Error::TooManyComponents { .. } => "ask for fewer components with -k",
         Error::Option { option: "components", .. } => "-k is the number of components: -k 10",
         Error::Option { option: "start", .. } => "--init FILE, -k and -r must describe the same model",

@@ -180,9 +180,7 @@ pub enum Error {
     },
 
     /// A question about classes to a model that knows none.
-    #[error(
-        "the components of this model belong to no classes: it was fitted without labels; fit it with known labels (matmix fit --supervised, MixtureClassifier)"
-    )]
+    #[error("the components of this model belong to no classes: it was fitted without labels")]
     NoClasses,
 
     /// A sample weight that is negative or not finite.
