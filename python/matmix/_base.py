@@ -10,7 +10,7 @@ import struct
 import zlib
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -20,6 +20,9 @@ from . import _matmix
 from ._asking import Asked
 from ._blocks import Blocks
 from ._validation import Samples, check_samples, takes_nan
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 @dataclass
@@ -202,7 +205,7 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.model_.save(os.fspath(path), self._preset, known, options, self.history_.to_json())
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, scale: float | None = None) -> Any:
+    def load(cls, path: str | os.PathLike[str], *, scale: float | None = None) -> Self:
         """Reads a model file, whoever wrote it, as an estimator of this class.
 
         Parameters

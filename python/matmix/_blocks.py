@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import math
 import os
 import threading
@@ -322,11 +321,11 @@ class Call:
 def _open_all(parts: Any) -> list[Any]:
     """Arrays and opened files."""
     if isinstance(parts, (str, os.PathLike)):
-        pattern = os.fspath(parts)
-        paths: list[Any] = sorted(glob.glob(pattern))
-        if not paths:
-            raise FileNotFoundError(f"{pattern}: there is no such file")
-        parts = paths
+        named = os.fspath(parts)
+        # A name, a list of them or a pattern, as the program takes it.
+        parts = _matmix.files_of(named)
+        if not all(path.exists() for path in parts):
+            raise FileNotFoundError(f"{named}: there is no such file")
     opened = [NpyFile(part) if isinstance(part, (str, os.PathLike)) else part for part in parts]
     if not opened:
         raise ValueError("there are no parts; at least one is needed")

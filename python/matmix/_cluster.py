@@ -30,7 +30,7 @@ def fit(request: dict[str, Any]) -> dict[str, Any]:
     from ._dask import DaskBlocks
 
     data = request["data"]
-    array = Parts(data.split(",") if "," in data else data).to_dask()
+    array = Parts(data).to_dask()
     samples = DaskBlocks(array, scale=request["scale"])
     options = request["options"]
     preset = request["model"] or _matmix.default_preset(array.ndim - 1, options["components"])
@@ -38,7 +38,9 @@ def fit(request: dict[str, Any]) -> dict[str, Any]:
     params = {ours: options[name] for name, ours in OPTIONS.items()}
     rank = options["rank"]
     params["rank"] = (rank[0] if len(rank) == 1 else tuple(rank)) if rank else None
-    params.update(init_params=request["init"], verbose=request["verbose"])
+    params.update(init_params=request["init"], verbose=request["verbose"], device=request["device"])
+    if params["device"] != "cpu" and "device" not in cls._get_param_names():
+        raise ValueError(f"{preset} is fitted by the processors of a cluster only")
     checkpoint = options["checkpoint"]
     if checkpoint is not None:
         params.update(checkpoint=checkpoint["path"], checkpoint_every=checkpoint["every"])

@@ -1,6 +1,7 @@
 """The native part of matmix. Arrays are C-contiguous u8, f32 or f64; `shape` is that of one sample."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, final
 
 import numpy as np
@@ -28,6 +29,7 @@ __all__ = [
     "default_preset",
     "digits",
     "estimate_noise",
+    "files_of",
     "fit_batch",
     "fit_low_rank",
     "fit_mixture",
@@ -439,6 +441,7 @@ def default_preset(order: int, components: int) -> str: ...
 def tree_levels(parts: int) -> list[list[tuple[int, int]]]: ...
 def wanted_rows(task: bytes, shape: Sequence[int], preset: str | None) -> list[int] | None: ...
 def count_skipped(sums: bytes, skipped: int, shape: Sequence[int], preset: str | None) -> bytes: ...
+def files_of(spec: str) -> list[Path]: ...
 def open(
     spec: str,
     *,

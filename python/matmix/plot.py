@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._base import History
 from ._choosing import Choice
-from ._validation import check_integer
+from ._validation import Data, check_integer
 
 COLOURS = (
     "#3b6fb6",
@@ -70,7 +70,7 @@ def means(model: Any, *, columns: int | None = None, cmap: str = "gray", fig: An
     return axes
 
 
-def reconstructions(model: Any, X: Any, *, count: int = 8, cmap: str = "gray", fig: Any = None) -> np.ndarray:
+def reconstructions(model: Any, X: Data, *, count: int = 8, cmap: str = "gray", fig: Any = None) -> np.ndarray:
     """Samples above, what the model makes of them in the middle, and the difference below.
 
     Parameters
@@ -326,7 +326,7 @@ def latent_walk(
     return axes
 
 
-def embedding(model: Any, X: Any, y: Any = None, *, ax: Any = None, size: float = 9.0) -> Any:
+def embedding(model: Any, X: Data, y: ArrayLike | None = None, *, ax: Any = None, size: float = 9.0) -> Any:
     """Samples as points: the two directions in which their cores vary most.
 
     The cores of all components, one after the other, are reduced to two numbers by PCA; they are the features the

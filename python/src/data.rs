@@ -18,6 +18,12 @@ use crate::mixture::MixtureModel;
 type Opened<'py> =
     (Bound<'py, PyAny>, Option<(Bound<'py, PyArray1<i64>>, Vec<String>)>, String, &'static str);
 
+/// The files that a name, a list of names (`a.npy,b.npy`) or a pattern (`parts/*.npy`) stands for.
+#[pyfunction]
+pub(crate) fn files_of(spec: &str) -> Vec<PathBuf> {
+    matmix::data::files_of(spec)
+}
+
 /// Opens whatever the program opens; `like` what a model takes for input.
 #[pyfunction]
 #[pyo3(signature = (spec, *, shape, labels, colour, resize, scale, take, exclude, limit, missing, mask, like))]

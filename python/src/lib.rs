@@ -28,7 +28,7 @@ mod _matmix {
     #[pymodule_export]
     use super::ask::Question;
     #[pymodule_export]
-    use super::data::{digits, load_model, open};
+    use super::data::{digits, files_of, load_model, open};
     #[pymodule_export]
     use super::elsewhere::{
         Elsewhere, SumTree, count_skipped, merge_sums, run_task, tree_levels, wanted_rows,

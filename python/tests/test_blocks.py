@@ -181,6 +181,18 @@ def test_every_published_name_takes_parts(digits, estimator):
             np.testing.assert_allclose(ours, theirs, rtol=1e-12)
 
 
+def test_patterns_are_those_of_the_program(digits, tmp_path):
+    """`**` for any folders, `[^…]` for none of these, hidden files left out, and a file that is really called so."""
+    X = digits[0][:3]
+    for name in ("a.npy", "b.npy", ".c.npy", "deep/er/d.npy", "[e].npy"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        np.save(tmp_path / name, X)
+    sizes = {"*.npy": 3, "[^a[]*.npy": 1, "**/[a-d].npy": 3, "[e].npy": 1}
+    for pattern, files in sizes.items():
+        assert len(matmix.Parts(tmp_path / pattern)) == 3 * files, pattern
+    assert len(matmix.Parts(f"{tmp_path}/a.npy,{tmp_path}/b.npy")) == 6
+
+
 def test_what_is_wrong_with_parts_is_said(digits, tmp_path):
     X = digits[0]
     with pytest.raises(ValueError, match=r"part 1 has samples of shape \(28, 27\), but part 0 of \(28, 28\)"):

@@ -84,6 +84,54 @@ def test_what_is_not_there_is_found(tmp_path, monkeypatch):
     ]
 
 
+def test_the_tree_of_the_architecture_is_there():
+    """Lines of the first block: what is indented lies in the library."""
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    lines = text.split("```text\n", 1)[1].split("```", 1)[0].splitlines()
+    places = [(ROOT / "crates/matmix" if line.startswith(" ") else ROOT) / line.split()[0] for line in lines]
+    assert len(places) > 20 and not [str(place.relative_to(ROOT)) for place in places if not place.exists()]
+
+
+# A table says in the first cell of a row what is there, and may speak of more in the second.
+PARTS = (lambda row: row.split("|")[1], lambda row: row)
+
+
+def out_of_step(module):
+    """What the table of contents of a folder names and is not there, and what is there and not named."""
+    folder = module.parent
+    files = {path.stem for path in folder.glob("*.rs")} - {"mod"}
+    files |= {path.parent.name for path in folder.glob("*/mod.rs")}
+    rows = [line for line in module.read_text(encoding="utf-8").splitlines() if line.startswith("//! | ")]
+    first, named = ({name.removeprefix("mod@") for row in rows for name in QUOTED.findall(part(row))} for part in PARTS)
+    at = module.relative_to(ROOT)
+    gone = {name for name in first - files if not (folder / name).exists()}
+    yield from (f"{at}: there is no {name}" for name in sorted(gone))
+    yield from (f"{at}: {name} is not in its table" for name in sorted(files - named))
+
+
+MODULES = sorted((ROOT / "crates").glob("*/src/**/mod.rs"))
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.parent.relative_to(ROOT).as_posix())
+def test_a_table_of_contents_lists_every_file(module):
+    assert not list(out_of_step(module))
+
+
+def test_a_file_that_is_not_listed_is_found(tmp_path, monkeypatch):
+    monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
+    (tmp_path / "inner").mkdir()
+    for name in ("mod.rs", "there.rs", "beside.rs", "page.html", "forgotten.rs", "inner/mod.rs"):
+        (tmp_path / name).touch()
+    (tmp_path / "mod.rs").write_text(
+        "//! | file | what |\n//! |---|---|\n//! | [`there`], `page.html`, `gone` | these, with `beside` |\n"
+    )
+    assert list(out_of_step(tmp_path / "mod.rs")) == [
+        "mod.rs: there is no gone",
+        "mod.rs: forgotten is not in its table",
+        "mod.rs: inner is not in its table",
+    ]
+
+
 def test_figures_of_the_guide_are_those_that_were_measured(monkeypatch):
     """The tables of docs/choosing.md come from the figures that are kept, and what is quoted stands there."""
     monkeypatch.syspath_prepend(ROOT)

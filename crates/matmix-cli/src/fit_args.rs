@@ -8,7 +8,7 @@ use matmix::{
 
 use crate::data_args::{Sides, rank};
 use crate::error::hinted;
-use crate::numbers::{real, whole};
+use crate::numbers::{TOO_LARGE, is_too_large, real, whole};
 
 /// One of the choices the library has, by its name.
 pub(crate) fn choice<T>(all: &'static [T]) -> impl TypedValueParser<Value = T>
@@ -51,10 +51,10 @@ fn components(text: &str) -> Result<Components, String> {
         "auto" => return Ok(AUTO),
         text => text.split_once("..").unwrap_or((text, text)),
     };
-    match (whole(least), whole(most)) {
+    match (least.trim().parse::<usize>(), most.trim().parse::<usize>()) {
         (Ok(least), Ok(most)) if least <= most => Ok(Components { least, most }),
         (Ok(_), Ok(_)) => Err("the numbers to choose from must not fall, as in 1..20".into()),
-        (Err(problem), _) if problem.contains("2^64") => Err(problem),
+        (Err(error), _) if is_too_large(&error) => Err(TOO_LARGE.into()),
         _ => Err(wrong.into()),
     }
 }

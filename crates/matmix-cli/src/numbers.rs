@@ -1,14 +1,22 @@
 //! Numbers as options: what was given is told by clap, what would be right is told here.
 
-use std::num::IntErrorKind;
+use std::num::{IntErrorKind, ParseIntError};
 use std::str::FromStr;
 
 /// A whole number from 0 on.
-pub(crate) fn whole<T: FromStr<Err = std::num::ParseIntError>>(text: &str) -> Result<T, String> {
-    text.trim().parse().map_err(|error: std::num::ParseIntError| match error.kind() {
-        IntErrorKind::PosOverflow => "it must be less than 2^64".into(),
-        _ => "it must be a whole number from 0 on, such as 10".into(),
+pub(crate) fn whole<T: FromStr<Err = ParseIntError>>(text: &str) -> Result<T, String> {
+    text.trim().parse().map_err(|error| match is_too_large(&error) {
+        true => TOO_LARGE.into(),
+        false => "it must be a whole number from 0 on, such as 10".into(),
     })
+}
+
+/// What is said about a number that no whole number of this machine is.
+pub(crate) const TOO_LARGE: &str = "it must be less than 2^64";
+
+/// Whether that is what was wrong.
+pub(crate) fn is_too_large(error: &ParseIntError) -> bool {
+    *error.kind() == IntErrorKind::PosOverflow
 }
 
 /// A number of threads.

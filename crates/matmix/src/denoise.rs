@@ -9,6 +9,7 @@ use crate::data::{Input, ModelFile, Patches, Samples, Windows, complete};
 use crate::error::{Error, Result};
 use crate::fit::{FitOptions, Search, fit};
 use crate::model::{Component, Mixture, Model, Noise};
+use crate::pass::drawn_once;
 
 /// The side of cores if none is given: what the patches of pictures have to say fits in there.
 const RANK: usize = 5;
@@ -234,7 +235,7 @@ fn begin<'a>(
     options: &PatchDenoiserOptions,
 ) -> Result<(Patches, Samples<'a>, FitOptions)> {
     let patches = Patches { size: options.size.clone(), ..Patches::new(1) }.centred();
-    let drawn = patches.drawn_once(images, options.max_patches, options.fit.seed)?;
+    let drawn = drawn_once(&patches, images, options.max_patches, options.fit.seed)?;
     let mut fitting = options.fit.clone();
     if fitting.rank.is_empty() {
         fitting.rank = drawn.shape().iter().map(|side| RANK.min(*side)).collect();

@@ -187,6 +187,7 @@ impl Fit {
             "model": self.model.map(Preset::name),
             "options": options,
             "init": self.init,
+            "device": self.device.device,
             "scale": self.options.reading.scale(),
             "verbose": u8::from(!quiet && std::io::stderr().is_terminal()),
             "describe": self.describe(options),
@@ -234,10 +235,9 @@ impl Fit {
     }
 
     fn fit_options(&self) -> anyhow::Result<FitOptions> {
-        let start = match self.init.as_str() {
-            "kmeans" => Start::KMeans,
-            "random" => Start::Random,
-            file => start_from(Path::new(file))?,
+        let start = match self.init.parse() {
+            Ok(start) => start,
+            Err(_) => start_from(Path::new(&self.init))?,
         };
         let checkpoint = self.checkpoint.as_ref().map(|path| Checkpoint {
             path: path.clone(),

@@ -1,4 +1,13 @@
 //! One file per command.
+//!
+//! | file | what |
+//! |---|---|
+//! | `fit`, `dask`, `select` | a model, here or on a cluster; how many components, of what rank |
+//! | `assign`, `classify`, `cluster`, `score`, `outliers` | what a model says about samples |
+//! | `transform`, `reconstruct`, `denoise`, `impute`, `sample` | samples to cores, and samples a model makes |
+//! | `recognize` | whose face it is |
+//! | `compare`, `demo` | models side by side |
+//! | `info`, `montage`, `report` | what is in a file; pictures; a page |
 
 pub(crate) mod assign;
 pub(crate) mod classify;

@@ -1,5 +1,12 @@
 //! `matmix paper`: the experiments of Ju, Sun, Gao, Liu, Hu, "Mixture of bilateral-projection two-dimensional
 //! probabilistic principal component analysis" (arXiv 1601.01431), with the published values beside ours.
+//!
+//! | file | what |
+//! |---|---|
+//! | `digits`, `faces`, `patches` | the experiments, and beyond them recognition by patches |
+//! | `method`, `split` | the models it compares; which images are for what |
+//! | `published` | what the paper printed |
+//! | `store`, `figure` | results on disk and as charts |
 
 mod digits;
 mod faces;

@@ -18,7 +18,7 @@
 //! | [`gram`] | Σ x xᵀ |
 //! | [`matching`] | bounds of distances between features |
 //! | [`pool`] | windows of images, summed up over cells |
-//! | [`em`], [`infer`], [`cores`], [`moments`], [`nearest`], [`scatter`] | the passes |
+//! | [`em`], [`infer`], [`cores`], [`moments`], [`nearest`], [`scatter`], [`wiener`] | the passes |
 //! | [`oracle`] | tests: every instruction set against the equations written out |
 
 pub(crate) mod aligned;

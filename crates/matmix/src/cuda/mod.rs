@@ -135,7 +135,8 @@ impl Cuda {
         (0..count as usize).map(|n| found(n).map_err(failed(format!("asking GPU {n}")))).collect()
     }
 
-    /// What the last EM pass took on the device, in milliseconds, without the host's part in it; NaN if there was none.
+    /// What the last EM pass took on the device, in milliseconds, without the host's part in it; NaN if there was none. For a benchmark.
+    #[doc(hidden)]
     pub fn last_pass_ms(&self) -> f64 {
         *self.device.last_pass.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }

@@ -10,10 +10,53 @@ use serde::{Deserialize, Serialize};
 use super::{DataSet, OpenOptions, open};
 use super::{Element, ModelFile, Patches, Samples, Unobserved};
 use crate::error::{Error, Result};
-use crate::pass::Engine;
 
 /// Samples that are looked at to see where their values lie, spread over all of them.
 const LOOKED_AT: usize = 256;
+
+/// A set of samples that can be looked at, wherever it is: in this process, or where an [`Engine`](crate::Engine) has it.
+///
+/// ```
+/// use matmix::Samples;
+/// use matmix::data::Glance;
+///
+/// let samples = Samples::from_vec(&[1], (0..100u8).collect::<Vec<_>>())?;
+/// assert_eq!(samples.some(4)?.to_f64(0..4)?, [0.0, 25.0, 50.0, 75.0]);
+/// # Ok::<(), matmix::Error>(())
+/// ```
+pub trait Glance {
+    /// What every stored value is multiplied with.
+    fn scale(&self) -> f64;
+
+    /// What the values are stored as.
+    fn element(&self) -> Element;
+
+    /// So many of the samples, spread over all of them; all of them if they are fewer.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    fn some(&self, count: usize) -> Result<Samples<'_>>;
+}
+
+/// The places of so many samples out of `len`, spread over all of them.
+pub(crate) fn spread(len: usize, count: usize) -> Vec<usize> {
+    let count = len.min(count);
+    (0..count).map(|i| i * len / count).collect()
+}
+
+impl Glance for Samples<'_> {
+    fn scale(&self) -> f64 {
+        self.scale
+    }
+
+    fn element(&self) -> Element {
+        Samples::element(self)
+    }
+
+    fn some(&self, count: usize) -> Result<Samples<'_>> {
+        self.clone().select_part(&spread(self.len(), count))
+    }
+}
 
 /// What a model takes for input.
 ///
@@ -59,7 +102,7 @@ impl Input {
     ///
     /// # Errors
     /// If they cannot be read.
-    pub fn of(shape: &[usize], samples: &dyn Engine) -> Result<Self> {
+    pub fn of(shape: &[usize], samples: &(impl Glance + ?Sized)) -> Result<Self> {
         Ok(Self {
             shape: shape.to_vec(),
             scale: samples.scale(),
@@ -157,7 +200,7 @@ impl Input {
     /// # Errors
     /// If it is plain that this cannot be meant: bytes where the model knows values up to 1, or values up to 1 where it knows
     /// bytes.
-    pub fn factor(&self, samples: &dyn Engine) -> Result<f64> {
+    pub fn factor(&self, samples: &(impl Glance + ?Sized)) -> Result<f64> {
         let bytes = samples.element() == Element::U8;
         if bytes == (self.element == Element::U8) {
             return Ok(self.scale);
@@ -197,11 +240,8 @@ impl ModelFile {
 }
 
 /// The smallest and the largest of the values of some samples.
-fn range(samples: &dyn Engine) -> Result<[f64; 2]> {
-    let n = samples.len();
-    let count = n.min(LOOKED_AT);
-    let indices = (0..count).map(|i| i * n / count).collect();
-    let some = samples.fetch(indices)?;
+fn range(samples: &(impl Glance + ?Sized)) -> Result<[f64; 2]> {
+    let some = samples.some(LOOKED_AT)?;
     let values = some.to_f64(0..some.len())?;
     let widest = [f64::INFINITY, f64::NEG_INFINITY];
     Ok(values.iter().fold(widest, |[low, high], &x| [low.min(x), high.max(x)]))

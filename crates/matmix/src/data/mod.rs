@@ -3,6 +3,20 @@
 //! [`Samples`] is the set everything else works on. It reads its elements through a [`Source`], so that an
 //! array in memory, a memory-mapped file and a folder of images look the same to a pass. [`open`] makes such a set
 //! of whatever a person names.
+//!
+//! | file | what |
+//! |---|---|
+//! | `samples`, `source`, `reading`, `values` | a set, what holds its samples, how they are read, what their values are |
+//! | `elements`, `missing`, `marked`, `mask`, `meter` | the types of numbers; missing cells, and what tells them; how far a pass has come |
+//! | `open`, `spec`, `patterns`, `notes`, `foreign`, `limit` | from what a person types to a set: options as text, patterns of names, what was decided, formats that are not read, how much may be unpacked |
+//! | `npy`, `npz`, `idx`, `csv`, `mat`, `flat` | files of numbers; those whose samples stand one after the other |
+//! | `folder`, `walk`, `images`, `image` | files of images, in folders and below; decoding them |
+//! | `file`, `files`, `atomic` | files that must not change meanwhile, many as one set, and files that appear whole or not at all |
+//! | `patches`, `windows` | the windows of images as samples |
+//! | `labels`, `known` | what samples are called, and labels of which some are not known |
+//! | `model_file`, `tensors`, `input`, `gallery` | model files, the tensors in them, what a model takes for input, what a recogniser has learned |
+//! | `digits` | the embedded digits |
+//! | `nd` | arrays of the crate `ndarray` |
 
 pub mod atomic;
 #[cfg(feature = "formats")]
@@ -75,7 +89,8 @@ pub use digits::digits;
 #[cfg(feature = "formats")]
 pub use folder::open_picture;
 pub use gallery::Gallery;
-pub use input::Input;
+pub(crate) use input::spread;
+pub use input::{Glance, Input};
 #[cfg(feature = "formats")]
 pub use known::KnownLabels;
 #[cfg(feature = "formats")]

@@ -15,7 +15,6 @@ use super::samples::Samples;
 use super::source::{Buffer, Chunk, Element, Residence, Source};
 use super::windows::Windows;
 use crate::error::{Error, Result};
-use crate::pass::Engine;
 
 /// Windows that are looked at for their mean variance.
 const LOOKED_AT: usize = 20_000;
@@ -135,20 +134,6 @@ impl Patches {
         let mut chosen = distinct(&mut ChaCha8Rng::seed_from_u64(seed), total, count).into_vec();
         chosen.sort_unstable();
         self.samples(images, Some(chosen.into()))
-    }
-
-    /// The same, cut out once and for all where they are few: every pass of a fit would read all images again for them.
-    pub(crate) fn drawn_once<'a>(
-        &self,
-        images: &Samples<'a>,
-        count: usize,
-        seed: u64,
-    ) -> Result<Samples<'a>> {
-        let drawn = self.drawn(images, count, seed)?;
-        if drawn.len() > count.min(1 << 20) {
-            return Ok(drawn);
-        }
-        (&drawn as &dyn Engine).fetch((0..drawn.len()).collect())
     }
 
     pub(crate) fn windows(&self, image: &[usize]) -> Result<Windows> {

@@ -6,7 +6,7 @@
 //! | [`steps`] | what the loop asks of whatever it fits |
 //! | [`iterate`] | the one loop, and its state |
 //! | [`mixture`] | a mixture by exact EM |
-//! | [`updates`] | how many passes an iteration is
+//! | [`updates`] | how many passes an iteration is |
 //! | [`maximize`] | the M-step: parameters from sums |
 //! | [`select`] | how many components, of what rank |
 //! | [`start`] | where a mixture begins |

@@ -17,6 +17,7 @@
 //! | [`jacobi`] | singular values |
 //! | [`tridiagonal`], [`implicit_qr`], [`eigen`] | all eigenpairs: made tridiagonal, made diagonal |
 //! | [`krylov`] | a few eigenpairs |
+//! | `made` | tests: matrices, and plain algorithms to compare with |
 
 use std::sync::LazyLock;
 

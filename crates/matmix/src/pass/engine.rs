@@ -5,7 +5,7 @@
 
 use super::task::{AnySums, Task};
 use super::{Backend, Pass, RowsPass, Sums, mismatch};
-use crate::data::{Element, Missing, Samples};
+use crate::data::{Element, Glance, Missing, Samples, spread};
 use crate::error::{Error, Result};
 
 /// Something that holds a set of samples and can run passes over it. [`Samples`] is one.
@@ -129,5 +129,19 @@ impl dyn Engine + '_ {
             Some(weights) => samples.with_part_weights(indices.iter().map(|&n| weights[n]).collect()),
             None => Ok(samples),
         }
+    }
+}
+
+impl Glance for dyn Engine + '_ {
+    fn scale(&self) -> f64 {
+        Engine::scale(self)
+    }
+
+    fn element(&self) -> Element {
+        Engine::element(self)
+    }
+
+    fn some(&self, count: usize) -> Result<Samples<'_>> {
+        self.fetch(spread(self.len(), count))
     }
 }

@@ -14,7 +14,7 @@
 //! | [`scatter`] | the scatter of modes: what low-rank loadings come from |
 //! | [`groups`] | the samples nearest to a few centres |
 //! | [`distances`] | the distance of every sample to a few points |
-//! | [`rows`] | some samples themselves |
+//! | [`rows`] | some samples themselves; windows that are drawn |
 //! | [`ask`] | what a fitted model says about every sample |
 //! | [`precision`] | single or double |
 //! | [`wire`] | passes and sums as bytes |
@@ -45,6 +45,7 @@ pub(crate) use moments::Moments;
 pub use moments::{MissingCells, MomentSums, MomentsPass};
 pub use precision::Precision;
 pub(crate) use precision::{SINGLE_RANGE, rounding_shows};
+pub(crate) use rows::drawn_once;
 pub use rows::{Rows, RowsPass};
 pub use scatter::{ScatterPass, ScatterSums};
 pub use task::{AnySums, SumTree, Task};

@@ -1,9 +1,24 @@
 //! Some samples themselves, asked for by number.
 
 use super::wire::{Reader, Writer};
-use super::{Pass, Sums, mismatch};
-use crate::data::{Buffer, Element, Samples};
+use super::{Engine, Pass, Sums, mismatch};
+use crate::data::{Buffer, Element, Patches, Samples};
 use crate::error::{Error, Result};
+
+/// Windows of images drawn at random, cut out once and for all where they are few: every pass of a fit would read all images again for
+/// them.
+pub(crate) fn drawn_once<'a>(
+    patches: &Patches,
+    images: &Samples<'a>,
+    count: usize,
+    seed: u64,
+) -> Result<Samples<'a>> {
+    let drawn = patches.drawn(images, count, seed)?;
+    if drawn.len() > count.min(1 << 20) {
+        return Ok(drawn);
+    }
+    (&drawn as &dyn Engine).fetch((0..drawn.len()).collect())
+}
 
 /// Some samples as they are stored. An engine need not look at the parts that hold none of them, as long as it counts their
 /// samples.

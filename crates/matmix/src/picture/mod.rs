@@ -1,5 +1,11 @@
 //! Samples, means and loadings as pictures, grids of tiles, and what was chosen as a chart; written as PNG.
 //!
+//! | file | what |
+//! |---|---|
+//! | `image`, `colour` | a picture in memory and as a file; from numbers to colours |
+//! | `tile`, `grid` | one sample as a picture, and many in rows and columns |
+//! | `chart`, `draw`, `letters` | line charts, what they are drawn with, and their words |
+//!
 //! ```
 //! use matmix::data::digits;
 //! use matmix::picture::Grid;

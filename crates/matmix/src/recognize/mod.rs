@@ -1,4 +1,11 @@
 //! Recognition: which known sample a new one is nearest to, in the space of the cores or by what its patches say.
+//!
+//! | file | what |
+//! |---|---|
+//! | `fisher` | a linear discriminant |
+//! | `search` | the nearest of many features |
+//! | `patch_recognizer`, `patch_fisher`, `grid`, `ridge` | recognition by patches: Fisher vectors, the windows they are summed up over, ridge regression on the classes |
+//! | `tests` | the search against the plain formula |
 
 mod fisher;
 mod grid;

@@ -16,6 +16,7 @@ use crate::data::{Input, ModelFile, Patches, Samples, Windows, complete};
 use crate::error::{Error, Result};
 use crate::fit::{FitOptions, Search, fit};
 use crate::model::{Mixture, Model};
+use crate::pass::drawn_once;
 
 /// The options of a [`PatchFisher`].
 ///
@@ -92,7 +93,8 @@ impl PatchFisher {
         let patches =
             Patches { size: options.size.clone(), stride: options.stride.clone(), ..Patches::new(1) };
         let patches = patches.normalised(images, options.contrast, options.fit.seed)?;
-        let fitted = fit(&patches.drawn_once(images, options.max_patches, options.fit.seed)?, &options.fit)?;
+        let fitted =
+            fit(&drawn_once(&patches, images, options.max_patches, options.fit.seed)?, &options.fit)?;
         Self::new(fitted.model, patches, options.grid)
     }
 

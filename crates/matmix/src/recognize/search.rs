@@ -136,26 +136,26 @@ impl Index {
                 scratch,
             });
             let MatchScratch { bounds, limits, least, least_at, columns, .. } = &mut *scratch;
-            let mut consider = |lane: usize, j: usize, limit: &mut f32| {
-                let nearest = &mut found[lane];
+            let mut consider = |probe: usize, j: usize, limit: &mut f32| {
+                let nearest = &mut found[probe];
                 let m = of.start + j;
-                insert(nearest, count, (exact(range.start + lane, m), m));
+                insert(nearest, count, (exact(range.start + probe, m), m));
                 *limit = self.limit(nearest, count, distance);
             };
             // The most promising first: after it, few others are still worth the exact distance.
-            for lane in 0..range.len() {
-                if least_at[lane] != u32::MAX && least[lane] <= limits[lane] {
-                    consider(lane, least_at[lane] as usize, &mut limits[lane]);
+            for probe in 0..range.len() {
+                if least_at[probe] != u32::MAX && least[probe] <= limits[probe] {
+                    consider(probe, least_at[probe] as usize, &mut limits[probe]);
                 } else {
-                    least_at[lane] = u32::MAX;
+                    least_at[probe] = u32::MAX;
                 }
             }
             for &j in columns.iter() {
-                for lane in 0..range.len() {
+                for probe in 0..range.len() {
                     // NaN is no bound: it must not exclude.
-                    let excluded = bounds[j as usize * MATCHED + lane] > limits[lane];
-                    if !excluded && least_at[lane] != j {
-                        consider(lane, j as usize, &mut limits[lane]);
+                    let excluded = bounds[j as usize * MATCHED + probe] > limits[probe];
+                    if !excluded && least_at[probe] != j {
+                        consider(probe, j as usize, &mut limits[probe]);
                     }
                 }
             }

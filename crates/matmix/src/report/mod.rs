@@ -2,6 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `options` | what a user can choose |
 //! | `content` | the data contract: everything a page shows |
 //! | `gather` | model and samples → content; with `survey`, `findings`, `layout`, `missing`, `plane`, `spectra`, `agreement` and `chosen` |
 //! | `recognition` | the recognition experiment: confusion, mistakes |

@@ -12,7 +12,7 @@
 //! |---|---|
 //! | [`model`] | a mixture made ready |
 //! | [`masks`] | which cells of which samples are missing |
-//! | [`factor`] | Λ and F of a pattern of missing cells |
+//! | [`factor`], [`lanes`] | Λ and F of a pattern of missing cells; where a number of a component lies |
 //! | [`kernel`] | y and h of a sample |
 //! | [`covariance`] | V = σ² Λ⁻¹ |
 //! | [`fill`] | a sample with its missing cells filled in |

@@ -3,6 +3,13 @@
 //! One file per format, each a reader of its own or a thin layer over a decoder of the format's own. Nothing in a file
 //! is believed: a size is compared with what a file of that length can hold before anything is allocated, and a
 //! decoder that panics has met a file that cannot be read.
+//!
+//! | file | what |
+//! |---|---|
+//! | `bmp`, `jpeg`, `png`, `pnm`, `tiff` | the formats |
+//! | `pixels`, `orientation` | a decoded picture, and how the camera was held |
+//! | `resize` | other rows and columns |
+//! | `guard` | decoders that panic |
 
 mod bmp;
 mod guard;

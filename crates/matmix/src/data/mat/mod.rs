@@ -2,6 +2,11 @@
 //!
 //! MATLAB stores the first axis fastest, and people flatten images in that order too. Whatever the layout,
 //! samples come out upright: element (i, j) of a sample is row i, column j of the image.
+//!
+//! | file | what |
+//! |---|---|
+//! | `reader` | the bytes of a file: its numeric arrays |
+//! | `tests` | tests |
 
 mod reader;
 #[cfg(test)]

@@ -5,6 +5,10 @@
 //! of a guess is the first pass of the next iteration, so that only a refused one costs anything. docs/performance.md
 //! has what it saves, and what else was tried.
 //!
+//! | file | what |
+//! |---|---|
+//! | `coordinates` | a mixture as a vector that may be extrapolated, and back |
+//!
 //! Not part of the interface: public for `examples/acceleration/`, which compares it with what else was tried.
 
 mod coordinates;

@@ -1,4 +1,8 @@
 //! TIFF, decoded by the crate `tiff`: one picture or a stack of them, whole numbers or floating point.
+//!
+//! | file | what |
+//! |---|---|
+//! | `directories` | the lists of tags, looked through before they are read |
 
 mod directories;
 
