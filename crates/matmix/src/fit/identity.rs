@@ -7,7 +7,7 @@ use crate::pass::{Engine, Task};
 
 /// A SHA-256 over the samples (their number, shape, type, scale, classes and a digest of their content and weights) and every option that
 /// decides the fit, a start model to its last bit included. What does not decide it (threads, where the state is kept, how many
-/// restarts and iterations there may be) is left out.
+/// restarts and iterations there may be) is left out, and so is what computes: a fit that a GPU has begun may be ended without one.
 pub(super) fn identity(engine: &dyn Engine, options: &FitOptions, rank: &[usize], content: u128) -> String {
     let mut hash = Hash::new();
     let mut add = |bytes: &[u8]| {
