@@ -43,6 +43,7 @@ pub mod preset;
 mod recognize;
 #[cfg(feature = "report")]
 pub mod report;
+mod simd;
 mod temper;
 mod walk;
 

@@ -16,14 +16,14 @@
 
 use pulp::Simd;
 
-use super::aligned::Aligned;
 use super::components_abreast::{MeansAbreast, Stack, Stacked};
 use super::load::Fetch;
 use super::plan::{Plan, Step, steps};
-use super::simd::Real;
 use crate::linalg::{Matrix, add_rows_gram, leading_eigen, project, rough_eigen_of_rows};
 use crate::model::{Component, Density, Mixture};
 use crate::parallel;
+use crate::simd::Aligned;
+use crate::simd::Real;
 
 /// A component whose density is e^−40 of another's counts for nothing: double precision could not add it to 1, many times
 /// over. The same limit is used where nothing is skipped, so that skipping changes no bit.

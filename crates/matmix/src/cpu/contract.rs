@@ -11,10 +11,10 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::aligned::Aligned;
 use super::plan::Step;
-use super::simd::Real;
-use super::tiles::{evenly, greedily, tile};
+use crate::simd::Aligned;
+use crate::simd::tiles::{evenly, greedily, tile};
+use crate::simd::{Real, has_many_registers};
 
 /// Columns of the loading matrix per tile.
 const TILE_COLS: usize = 4;
@@ -24,12 +24,6 @@ const TILE_VECTORS: usize = 2;
 
 /// Fibres per tile where there are registers for them.
 pub(crate) const FIBRES: usize = 2;
-
-/// Whether the machine has registers for that many.
-#[inline(always)]
-pub(crate) fn has_room_for_pairs<S: Simd>() -> bool {
-    S::REGISTER_COUNT >= 16 * FIBRES
-}
 
 /// What a contraction begins with.
 #[derive(Clone, Copy)]
@@ -243,7 +237,7 @@ impl<T: Real> WithSimd for ContractMode<'_, T> {
         };
         for o in 0..before {
             let mut m = 0;
-            while m + FIBRES <= after && has_room_for_pairs::<S>() {
+            while m + FIBRES <= after && has_many_registers::<S>() {
                 let fibres = [place(o, m), place(o, m + 1)];
                 let stride = after * vectors;
                 contract_fibres(simd, loading, &fibres, x, stride, out, stride, vectors);

@@ -2,19 +2,19 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::aligned::Aligned;
 use super::contract::{contract_mode, contract_steps};
 use super::load::Stored;
 use super::plan::{Step, cheapest_last, steps};
 use super::redo::{self, Work, has_room_for};
 use super::samples_abreast::{PackedWhole, lanes};
-use super::simd::{Instructions, Real};
 use crate::data::{Element, Samples};
 use crate::error::Result;
 use crate::linalg::{Matrix, expand, project};
 use crate::model::LowRank;
 use crate::parallel;
 use crate::pass::{Answers, AskPass, Question};
+use crate::simd::Aligned;
+use crate::simd::{Instructions, Real};
 
 /// Answers the questions of a pass about all samples, a chunk at a time.
 pub(super) fn ask(

@@ -1,8 +1,8 @@
 //! What a block of samples is worth to the components: densities, and responsibilities from them.
 
 use super::plan::{Plan, PlannedComponent};
-use super::simd::Real;
 use crate::model::not_negative;
+use crate::simd::Real;
 
 /// A squared distance below this share of the squares it is the difference of has lost too many digits: components
 /// that lie far apart compared with their spread.

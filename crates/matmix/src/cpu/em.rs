@@ -2,7 +2,6 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::aligned::Aligned;
 use super::components_abreast::StackProducts;
 use super::evaluator::{Consumer, Evaluated, Evaluator, EvaluatorScratch, Found, Way};
 use super::joint::Joint;
@@ -13,10 +12,11 @@ use super::partial::{
 use super::plan::{Plan, cheapest_last};
 use super::redo::{self, Work};
 use super::samples_abreast::{SampleBlock, SampleProducts};
-use super::simd::{Instructions, Real};
 use crate::data::Samples;
 use crate::error::Result;
 use crate::pass::{EmPass, EmSums, LoadingSums, Update};
+use crate::simd::Aligned;
+use crate::simd::{Instructions, Real};
 
 /// Responsibilities below this add nothing that double precision could hold.
 pub(super) const NEGLIGIBLE: f64 = 1e-12;

@@ -14,8 +14,8 @@ use super::load::{Block, Stored};
 use super::partial::PartialModel;
 use super::plan::Plan;
 use super::samples_abreast::SampleBlock;
-use super::simd::Real;
 use crate::model::Mixture;
+use crate::simd::Real;
 
 /// How an evaluator goes about its work; the results are the same up to rounding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,9 +7,9 @@
 
 use pulp::Simd;
 
-use super::aligned::Aligned;
-use super::simd::Real;
 use crate::linalg::tile::{self, AddSquare, Left, Part};
+use crate::simd::Aligned;
+use crate::simd::Real;
 
 /// Vectors per block.
 const BLOCK: usize = tile::STEPS;
@@ -100,8 +100,8 @@ impl<T: Real> Gram<T> {
 mod tests {
     use pulp::WithSimd;
 
-    use super::super::simd::Instructions;
     use super::*;
+    use crate::simd::Instructions;
 
     struct Sum<'a, T>(&'a [T], &'a mut Gram<T>);
 

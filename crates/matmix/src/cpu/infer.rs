@@ -7,11 +7,11 @@ use super::load::Stored;
 use super::partial::{PartialConsumer, PartialFound};
 use super::plan::cheapest_last;
 use super::redo::{self, Work};
-use super::simd::{Instructions, Real};
 use crate::data::Samples;
 use crate::error::Result;
 use crate::model::Mixture;
 use crate::pass::{Answers, AskPass, Precision, Question};
+use crate::simd::{Instructions, Real};
 
 /// Answers the questions of a pass about all samples, a chunk at a time.
 pub(super) fn ask(

@@ -10,13 +10,12 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::aligned::Aligned;
-use super::contract::has_room_for_pairs;
 use super::evaluator::Found;
 use super::plan::Plan;
-use super::simd::Real;
-use super::tiles::{evenly, greedily, tile};
 use crate::pass::{ComponentSums, LoadingSums};
+use crate::simd::Aligned;
+use crate::simd::tiles::{evenly, greedily, tile};
+use crate::simd::{Real, has_many_registers};
 
 /// Samples that are gathered, at most and at least.
 const ROOM: usize = 32;
@@ -228,7 +227,7 @@ impl<T: Real> WithSimd for Multiply<'_, T> {
     fn with_simd<S: Simd>(mut self, simd: S) {
         let vectors = self.left * size_of::<T>() / size_of::<T::Vector<S>>();
         // With 16 registers a third vector would send the sums of four columns to memory.
-        let sizes = if has_room_for_pairs::<S>() { [3, 2] } else { [2, 2] };
+        let sizes = if has_many_registers::<S>() { [3, 2] } else { [2, 2] };
         for (v, width) in greedily(vectors, sizes) {
             for (j, height) in evenly(self.right, TILE_COLUMNS) {
                 tile!(S: width, [3 2 1] or [2 1] x height, [1 2 3 4], self.tile(simd, v, j));

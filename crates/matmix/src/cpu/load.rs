@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::simd::Real;
 use crate::data::{Buffer, Chunk, Samples};
+use crate::simd::Real;
 
 /// Samples as they are stored, and what makes numbers of them.
 #[derive(Clone, Copy)]

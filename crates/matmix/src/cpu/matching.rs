@@ -3,7 +3,7 @@
 use pulp::{Simd, WithSimd};
 
 use super::contract::contract_mode;
-use super::simd::Real;
+use crate::simd::Real;
 
 /// Probes per block: four of the widest vectors.
 pub(crate) const MATCHED: usize = 4 * <f32 as Real>::LANES;

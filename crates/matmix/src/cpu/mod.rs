@@ -2,11 +2,8 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | [`simd`] | the instruction sets and the numbers the kernels run in |
 //! | [`load`] | from stored elements to numbers; blocks of samples; fetching them into cache |
 //! | [`redo`] | what leaves the range of single precision is done in double |
-//! | [`tiles`] | the sizes of a tile as constants |
-//! | [`aligned`] | memory that begins where a cache line does |
 //! | [`plan`] | a model made ready |
 //! | [`evaluator`] | the one evaluator: a model, samples, and whoever wants to know |
 //! | [`samples_abreast`], [`components_abreast`] | its two arrangements |
@@ -21,7 +18,6 @@
 //! | [`em`], [`infer`], [`cores`], [`moments`], [`nearest`], [`scatter`], [`wiener`] | the passes |
 //! | [`oracle`] | tests: every instruction set against the equations written out |
 
-pub(crate) mod aligned;
 mod bounds;
 mod components_abreast;
 mod contract;
@@ -44,8 +40,6 @@ mod pool;
 mod redo;
 mod samples_abreast;
 mod scatter;
-pub(crate) mod simd;
-mod tiles;
 mod wiener;
 
 use crate::data::{Element, Missing, Samples};
@@ -55,14 +49,14 @@ use crate::pass::{
     Answers, AnySums, AskPass, Backend, DistancesPass, EmPass, EmSums, Engine, GroupSums, GroupsPass,
     MomentSums, MomentsPass, ScatterPass, ScatterSums, Task,
 };
-use simd::Instructions;
+use crate::simd::Instructions;
 
 #[cfg(feature = "cuda")]
 pub(crate) use bounds::HOPELESS;
 pub(crate) use matching::{MATCHED, MatchBlock, MatchBounds, MatchScratch, match_rounding};
 pub(crate) use pool::Pooling;
 /// Packing a sample costs about as much as so many multiply-adds per element.
-pub(crate) use samples_abreast::{MAX_TILE, PACKING};
+pub(crate) use samples_abreast::PACKING;
 pub(crate) use wiener::Filter;
 
 /// The processor of this machine, as a [`Backend`].

@@ -5,10 +5,10 @@ use std::ops::Range;
 use pulp::{Simd, WithSimd};
 
 use super::load::Stored;
-use super::simd::Instructions;
 use crate::data::{Chunk, Missing, Samples, samples_with_nan};
 use crate::error::{Error, Result};
 use crate::pass::{MomentSums, MomentsPass};
+use crate::simd::Instructions;
 use crate::walk::{self, Job};
 
 /// Sums that are made side by side: a single one would wait for itself.

@@ -2,17 +2,17 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::aligned::Aligned;
 use super::contract::contract_mode;
 use super::load::Stored;
 use super::moments::add_difference;
 use super::redo::{self, Work};
 use super::samples_abreast::PackedWhole;
-use super::simd::{Instructions, Real};
 use crate::data::{Element, Samples};
 use crate::error::Result;
 use crate::model::not_negative;
 use crate::pass::{Answers, DistancesPass, GroupSums, GroupsPass, SINGLE_RANGE};
+use crate::simd::Aligned;
+use crate::simd::{Instructions, Real};
 
 /// The squared distance of every sample to every one of a few points.
 pub(super) fn distances(pass: &DistancesPass, samples: &Samples<'_>, on: Instructions) -> Result<Answers> {

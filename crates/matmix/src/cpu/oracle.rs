@@ -3,11 +3,11 @@
 use super::em::{em, em_by};
 use super::evaluator::Way;
 use super::scatter::scatter;
-use super::simd::Instructions;
 use crate::data::Samples;
 use crate::linalg::{Matrix, project, sides_around};
 use crate::model::{Component, Mixture};
 use crate::pass::{EmPass, EmSums, Engine, LoadingSums, Precision, ScatterPass, Stage, Update};
+use crate::simd::Instructions;
 
 /// Numbers between −1 and 1 that look random enough.
 fn number(i: usize) -> f64 {

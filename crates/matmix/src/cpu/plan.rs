@@ -1,10 +1,10 @@
 //! A model made ready for the blocks of one pass: rounded to the working precision, centred on a reference.
 
 use super::samples_abreast::Panel;
-use super::simd::Real;
 use crate::linalg::mode_contraction;
 use crate::model::{Classes, Component, Density, Mixture};
 use crate::parallel;
+use crate::simd::Real;
 
 /// One step of a contraction: which mode, between what.
 #[derive(Debug, Clone, Copy)]

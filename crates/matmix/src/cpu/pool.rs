@@ -11,12 +11,12 @@ use pulp::{Simd, WithSimd};
 use super::evaluator::{Consumer, Evaluator, EvaluatorScratch, Found, Way};
 use super::load::Stored;
 use super::plan::cheapest_last;
-use super::simd::{Instructions, Real};
 use crate::data::{Chunk, Samples, Windows};
 use crate::error::{Error, Result};
 use crate::model::Mixture;
 use crate::pass::rounding_shows;
 use crate::recognize::Cells;
+use crate::simd::{Instructions, Real};
 use crate::walk::{self, Job};
 
 /// Windows that are cut out at a time, about: they stay in the second-level cache.

@@ -8,10 +8,10 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use super::load::Stored;
-use super::simd::{Instructions, Real};
 use crate::data::{Chunk, Missing, Samples, samples_with_nan};
 use crate::error::{Error, Result, needs_noise};
 use crate::pass::SINGLE_RANGE;
+use crate::simd::{Instructions, Real};
 use crate::walk::{self, Job, RUN_LEAST};
 
 /// What a pass does with samples, in either precision.

@@ -2,19 +2,19 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::aligned::Aligned;
 use super::contract::{contract_steps, multiply, total};
 use super::gram::Gram;
 use super::load::Stored;
 use super::plan::{Step, cheapest_last, steps};
 use super::redo::{self, Work, has_room_for};
 use super::samples_abreast::{PackedWhole, lanes};
-use super::simd::{Instructions, Real};
 use crate::data::{Element, Samples};
 use crate::error::Result;
 use crate::linalg::{Matrix, add_rows_gram};
 use crate::parallel;
 use crate::pass::{ScatterPass, ScatterSums};
+use crate::simd::Aligned;
+use crate::simd::{Instructions, Real};
 use crate::walk::RUN_LEAST;
 
 /// One pass over all samples.

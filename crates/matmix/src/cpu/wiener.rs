@@ -12,12 +12,12 @@ use super::evaluator::{Consumer, Evaluator, EvaluatorScratch, Found, Way};
 use super::load::Stored;
 use super::plan::cheapest_last;
 use super::redo::{self, Work};
-use super::simd::{Instructions, Real};
 use crate::data::Samples;
 use crate::error::Result;
 use crate::linalg::expand;
 use crate::model::Mixture;
 use crate::pass::{Answers, Precision};
+use crate::simd::{Instructions, Real};
 
 /// Responsibilities below this are nothing to a mean.
 const NEGLIGIBLE: f64 = 1e-6;

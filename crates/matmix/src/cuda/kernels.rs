@@ -8,9 +8,9 @@ use cudarc::nvrtc::{CompileOptions, Ptx, compile_ptx_with_opts};
 
 use super::device::{Device, failed};
 use super::workspace::Workspace;
-use crate::cpu::simd::Real;
 use crate::data::atomic::write_file;
 use crate::error::{Error, Result};
+use crate::simd::Real;
 
 const SOURCE: &str = include_str!("kernels.cu");
 const TENSOR_CORES: &str = include_str!("tensor_cores.cu");

@@ -11,7 +11,7 @@ use super::eigen::Eigen;
 use super::stretches::over_stretches;
 use super::tridiagonal::Tridiagonal;
 use super::{BEST, Matrix};
-use crate::cpu::simd::Real;
+use crate::simd::Real;
 
 /// Steps per eigenvalue, at most; about two are needed.
 const STEPS: usize = 40;

@@ -2,7 +2,7 @@
 //!
 //! Written out here because a crate for it and the 36 that come with it took a minute and a half of every build from
 //! scratch and a good part of each of our own, for a handful of functions. Everything gives the same bits on any number of
-//! threads; what runs over the samples is in [`cpu`](crate::cpu), and so are the instruction sets.
+//! threads; what runs over the samples is in [`cpu`](crate::cpu), the instruction sets are in [`simd`](crate::simd).
 //!
 //! Not part of the interface but for [`Matrix`](crate::Matrix): public for the tests, whose oracles are made of it.
 //!
@@ -50,7 +50,7 @@ pub(crate) use product::add_rows_gram;
 pub use qr::orthonormal_basis;
 pub use tensor::{expand, mode_contraction, mode_product, project, sides_around};
 
-use crate::cpu::simd::Instructions;
+use crate::simd::Instructions;
 
 /// The instruction set everything here runs on.
 static BEST: LazyLock<Instructions> = LazyLock::new(Instructions::best);

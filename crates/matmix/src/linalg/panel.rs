@@ -6,9 +6,9 @@ use pulp::{Simd, WithSimd};
 
 use super::BEST;
 use super::tile::{Left, width};
-use crate::cpu::MAX_TILE;
-use crate::cpu::aligned::Aligned;
-use crate::cpu::simd::Real;
+use crate::simd::Aligned;
+use crate::simd::MAX_TILE;
+use crate::simd::Real;
 
 /// A matrix where it lies: a [`Matrix`](super::Matrix), a part of one, or either transposed.
 #[derive(Debug, Clone, Copy)]

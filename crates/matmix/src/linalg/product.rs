@@ -11,8 +11,8 @@ use super::stretches::over_stretches;
 use super::tile::{AddSquare, Left, Part, STEPS, width};
 use super::vector::{add_combination, split_dot};
 use super::{BEST, Matrix};
-use crate::cpu::aligned::Aligned;
-use crate::cpu::simd::Real;
+use crate::simd::Aligned;
+use crate::simd::Real;
 
 /// Products of more multiplications are worth the panels.
 const PACKED: usize = 1 << 12;

@@ -6,7 +6,7 @@
 
 use pulp::{Simd, WithSimd};
 
-use crate::cpu::simd::Real;
+use crate::simd::{Real, has_many_registers};
 
 /// Steps of a panel: two panels are nearly in the first-level cache.
 pub(crate) const STEPS: usize = 96;
@@ -59,7 +59,7 @@ impl<T: Real> WithSimd for AddSquare<'_, T> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         // As many tiles as a square has rows and columns, on every machine.
-        if S::REGISTER_COUNT >= 32 {
+        if has_many_registers::<S>() {
             self.add_tiles::<S, 8, 3>(simd);
         } else {
             self.add_tiles::<S, 6, 2>(simd);
@@ -130,7 +130,7 @@ impl<T: Real> AddSquare<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::simd::Instructions;
+    use crate::simd::Instructions;
 
     /// Small whole numbers: every sum is exact.
     fn check<T: Real>() {

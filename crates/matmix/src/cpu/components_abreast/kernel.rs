@@ -12,18 +12,17 @@ use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
-use super::super::contract::has_room_for_pairs;
 use super::super::load::Fetch;
 use super::super::plan::Step;
-use super::super::simd::Real;
-use super::super::tiles::{evenly, filling, greedily, tile};
+use crate::simd::tiles::{evenly, filling, greedily, tile};
+use crate::simd::{Real, has_many_registers};
 
 /// Vectors of lanes per tile of the first step, and its two numbers of rows. 16 registers hold 6 × 2 sums, two vectors of loadings and a number that
 /// is spread; with 4 × 2 sums more is loaded for each product, and 4 × 3 do not fit.
 #[inline(always)]
 fn first_tile<S: Simd>() -> (usize, [usize; 2]) {
     // Vectors of 32 bytes, where there are 16 registers: a unit of lanes is two.
-    if has_room_for_pairs::<S>() { (3, [TILE_ROWS, 4]) } else { (2, [6, 4]) }
+    if has_many_registers::<S>() { (3, [TILE_ROWS, 4]) } else { (2, [6, 4]) }
 }
 
 /// Units of lanes whose loadings lie together, so that they do not crowd each other out of the cache.
@@ -288,7 +287,7 @@ impl<T: Real> WithSimd for Later<'_, T> {
         let Step { before, after, cols, .. } = self.step;
         let fibres = before * after;
         let first = self.samples.start * fibres;
-        let sizes = if has_room_for_pairs::<S>() { [4, 2] } else { [2, 2] };
+        let sizes = if has_many_registers::<S>() { [4, 2] } else { [2, 2] };
         for unit in self.units.clone() {
             for (fibre, together) in greedily(self.samples.len() * fibres, sizes) {
                 let step = if together == 1 { PAIR } else { 1 };
@@ -376,7 +375,7 @@ impl<T: Real> WithSimd for Dots<'_, T> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
-        let together = if has_room_for_pairs::<S>() { 4 } else { 2 };
+        let together = if has_many_registers::<S>() { 4 } else { 2 };
         let first = self.samples.start;
         for (sample, height) in greedily(self.samples.len(), [together]) {
             for (slot, width) in evenly(self.components.len(), TILE) {

@@ -5,11 +5,11 @@
 
 use pulp::Simd;
 
-use super::super::aligned::Aligned;
 use super::super::plan::{Plan, Step};
-use super::super::simd::Real;
 use super::kernel::{First, GROUP};
 use super::stacked::in_groups;
+use crate::simd::Aligned;
+use crate::simd::Real;
 
 /// The means of a model as the loadings of a contraction: one column per component.
 pub(crate) struct MeansAbreast<T> {

@@ -25,12 +25,12 @@ pub(super) use self::means::MeansAbreast;
 pub(super) use self::products::StackProducts;
 pub(super) use self::stacked::Stacked;
 use self::stacked::place;
-use super::aligned::Aligned;
 use super::bounds::may_matter;
 use super::densities::Densities;
 use super::load::{Block, Fetch};
 use super::plan::Plan;
-use super::simd::Real;
+use crate::simd::Aligned;
+use crate::simd::Real;
 
 /// Samples in a block, at most: so many share a mean once it is in a register.
 const MAX_SAMPLES: usize = 8;

@@ -2,14 +2,13 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::super::aligned::Aligned;
-use super::super::contract::has_room_for_pairs;
 use super::super::plan::Plan;
-use super::super::simd::Real;
-use super::super::tiles::{evenly, greedily, tile};
 use super::stacked::place;
 use super::{Stack, Stacked};
 use crate::linalg::Matrix;
+use crate::simd::Aligned;
+use crate::simd::tiles::{evenly, greedily, tile};
+use crate::simd::{Real, has_many_registers};
 
 /// Entries that wait until they are multiplied together, so that the sums are not fetched for each.
 const WAITING: usize = 8;
@@ -253,7 +252,7 @@ impl<T: Real> WithSimd for Multiply<'_, T> {
         // A factor of several vectors goes with every so manieth vector of the rows, unless they are the same.
         let period = (self.padded / per_vector).max(1);
         // Together only where they go with the same vector of a factor.
-        let most = match (period, has_room_for_pairs::<S>()) {
+        let most = match (period, has_many_registers::<S>()) {
             (1, true) => TILE_VECTORS,
             (1, false) => 2,
             _ => 1,

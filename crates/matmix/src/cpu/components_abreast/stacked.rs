@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use super::super::aligned::Aligned;
 use super::super::load::{Block, Fetch};
 use super::super::plan::{Plan, PlannedComponent, Step};
-use super::super::simd::Real;
 use super::BLOCK_BYTES;
 use super::kernel::GROUP;
+use crate::simd::Aligned;
+use crate::simd::Real;
 
 /// Fewer lanes, or emptier ones, are not worth it.
 const MIN_LANES: usize = 24;

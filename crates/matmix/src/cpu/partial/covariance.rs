@@ -2,13 +2,13 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::super::aligned::Aligned;
-use super::super::simd::Real;
-use super::super::tiles::greedily;
 use super::PartialPattern;
 use super::lanes::place;
 use super::modes::kronecker_row;
 use crate::linalg::Matrix;
+use crate::simd::Aligned;
+use crate::simd::Real;
+use crate::simd::tiles::greedily;
 
 /// V, in double precision.
 pub(super) struct Covariance {

@@ -8,15 +8,15 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::super::aligned::Aligned;
-use super::super::simd::Real;
-use super::super::tiles::greedily;
 use super::kernel::Contract;
 use super::lanes::{
     Lanes, Unit, by_vectors, lanes, lanes_mut, mul, mul_add, numbers, rows_of, rows_of_mut, splat,
 };
 use super::masks::{Cells, Rows};
 use super::{PartialModel, PatternState};
+use crate::simd::Aligned;
+use crate::simd::Real;
+use crate::simd::tiles::greedily;
 
 /// Pivots are multiplied and their product's logarithm is taken once it leaves this range: logarithms are slow.
 const PIVOTS: std::ops::Range<f64> = 1e-100..1e100;

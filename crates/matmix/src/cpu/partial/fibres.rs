@@ -18,7 +18,6 @@ use super::super::evaluator::{Consumer, Evaluator, EvaluatorScratch, Found, Way}
 use super::super::joint::Joint;
 use super::super::load::Stored;
 use super::super::plan::{Plan, cheapest_last};
-use super::super::simd::Real;
 use super::covariance::Covariance;
 use super::fill::Observed;
 use super::masks::Cells;
@@ -27,6 +26,7 @@ use super::{PartialGroup, PartialModel};
 use crate::linalg::{Matrix, expand, svd_thin};
 use crate::model::{Component, Mixture};
 use crate::pass::EmSums;
+use crate::simd::Real;
 
 /// Samples of a chunk with one pattern, and numbers of a core, from which on a smaller mixture is worth it: one factor of a smaller core is as
 /// fast for all samples that share it.

@@ -2,12 +2,12 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::super::aligned::Aligned;
 use super::super::plan::Plan;
-use super::super::simd::Real;
-use super::super::tiles::greedily;
 use super::PartialModel;
 use super::masks::Cells;
+use crate::simd::Aligned;
+use crate::simd::Real;
+use crate::simd::tiles::greedily;
 
 /// Room to fill a sample in.
 pub(super) struct FillRoom<T> {

@@ -2,13 +2,13 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::super::aligned::Aligned;
-use super::super::simd::Real;
-use super::super::tiles::greedily;
 use super::lanes::{
     Lanes, Unit, by_vectors, lanes, lanes_mut, mul, mul_add, numbers, rows_of, rows_of_mut, splat,
 };
 use super::{PartialModel, PatternState, SampleState};
+use crate::simd::Aligned;
+use crate::simd::Real;
+use crate::simd::tiles::greedily;
 
 /// Cells whose squares are summed up before the sum is brought to double precision.
 const PATIENCE: usize = 64;

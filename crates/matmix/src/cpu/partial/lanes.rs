@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use bytemuck::cast_slice;
 use pulp::Simd;
 
-use super::super::simd::Real;
+use crate::simd::Real;
 
 /// One number for each component of a unit.
 pub(super) type Lanes<T, S, const V: usize> = [<T as Real>::Vector<S>; V];

@@ -33,10 +33,10 @@ mod sums;
 
 use pulp::Simd;
 
-use super::aligned::Aligned;
 use super::load::Stored;
-use super::simd::Real;
 use crate::model::{Exponent, not_negative};
+use crate::simd::Aligned;
+use crate::simd::Real;
 use factor::Factorise;
 use kernel::Condition;
 use lanes::place;

@@ -1,11 +1,11 @@
 //! A mixture made ready for samples with missing cells.
 
-use super::super::aligned::Aligned;
 use super::super::plan::{Admission, Plan};
-use super::super::simd::Real;
 use super::lanes::place;
 use super::modes::kronecker_row;
 use crate::model::{Component, Mixture};
+use crate::simd::Aligned;
+use crate::simd::Real;
 
 /// A mixture made ready for samples with missing cells. What has one number per component lies in units of components.
 pub(in super::super) struct PartialModel<T> {

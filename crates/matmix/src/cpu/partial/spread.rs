@@ -9,14 +9,14 @@
 
 use pulp::{Simd, WithSimd};
 
-use super::super::aligned::Aligned;
 use super::super::load::prefetch;
-use super::super::simd::Real;
-use super::super::tiles::greedily;
 use super::PartialModel;
 use super::covariance::Covariance;
 use super::fill::{add, expand};
 use super::masks::Cells;
+use crate::simd::Aligned;
+use crate::simd::Real;
+use crate::simd::tiles::greedily;
 
 /// After so many patterns of a component what V adds to its F is brought to double precision.
 const PATIENCE: usize = 1024;

@@ -14,7 +14,6 @@ use pulp::{Simd, WithSimd};
 
 use super::super::joint::Joint;
 use super::super::plan::Plan;
-use super::super::simd::Real;
 use super::covariance::Covariance;
 use super::fibres::Fibres;
 use super::fill::{Fill, FillRoom, Observed};
@@ -24,6 +23,7 @@ use super::spread::{AddRows, Spread};
 use super::{PartialFound, PartialGroup, PartialModel, PartialPattern};
 use crate::linalg::project;
 use crate::pass::{ComponentSums, EmSums, LoadingSums, Update};
+use crate::simd::Real;
 
 /// The sums of a thread that are not in its [`EmSums`] yet.
 pub(in super::super) struct PartialSums<T> {

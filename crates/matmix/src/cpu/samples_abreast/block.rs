@@ -4,15 +4,13 @@ use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
-use super::super::aligned::Aligned;
-use super::super::contract::{
-    From, Loading, Place, add_inner_products, contract_fibres, contract_mode, has_room_for_pairs,
-};
+use super::super::contract::{From, Loading, Place, add_inner_products, contract_fibres, contract_mode};
 use super::super::densities::Densities;
 use super::super::load::{Block, Fetch};
 use super::super::plan::{Plan, Step};
-use super::super::simd::Real;
 use super::pack::{Packed, Panel, Piece};
+use crate::simd::Aligned;
+use crate::simd::{Real, has_many_registers};
 
 /// A block of samples and what the model makes of it.
 pub(crate) struct SampleBlock<T> {
@@ -110,7 +108,7 @@ impl<T: Real> SampleBlock<T> {
                     };
                     let stride = step.after * vectors;
                     match rest.split_first() {
-                        Some((second, rest)) if second.range == range && has_room_for_pairs::<S>() => {
+                        Some((second, rest)) if second.range == range && has_many_registers::<S>() => {
                             let fibres = [place(piece, k), place(second, k)];
                             contract_fibres(simd, loading, &fibres, x, vectors, out, stride, vectors);
                             pieces = rest;

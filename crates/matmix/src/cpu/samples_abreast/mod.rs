@@ -7,17 +7,13 @@
 //! |---|---|
 //! | [`block`] | a block of samples: contraction and densities |
 //! | [`pack`] | how samples become lanes, a panel at a time |
-//! | [`transpose`] | small square transposes in registers |
 //! | [`products`] | the sums of a pass that updates one mode |
 
 mod block;
 mod pack;
 mod products;
-mod transpose;
 
 pub(super) use block::SampleBlock;
 pub(crate) use pack::PACKING;
 pub(super) use pack::{PackedWhole, Panel, lanes};
 pub(super) use products::SampleProducts;
-pub(crate) use transpose::MAX_TILE;
-pub(super) use transpose::Transpose;

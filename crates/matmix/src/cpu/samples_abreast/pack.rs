@@ -8,11 +8,10 @@ use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
-use super::super::aligned::Aligned;
 use super::super::load::{Block, Fetch};
 use super::super::plan::Step;
-use super::super::simd::Real;
-use super::transpose::MAX_TILE;
+use crate::simd::Aligned;
+use crate::simd::{MAX_TILE, Real};
 
 /// Vectors of 64 bytes per row of a block, which is one element of all its samples: 32 samples in single precision, 16
 /// in double. Twice as many do not contract faster, and what is made of them leaves the second-level cache.
@@ -296,9 +295,9 @@ impl<T: Real> WithSimd for Fill<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::super::super::load::Stored;
-    use super::super::super::simd::Instructions;
     use super::*;
     use crate::data::{Chunk, Samples};
+    use crate::simd::Instructions;
 
     struct Norms<'a>(&'a Samples<'a>, Range<usize>, &'a [f32], &'a mut PackedWhole<f32>);
 

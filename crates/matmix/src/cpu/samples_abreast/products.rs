@@ -2,12 +2,12 @@
 
 use pulp::Simd;
 
-use super::super::aligned::Aligned;
 use super::super::contract::{multiply, total};
 use super::super::plan::Plan;
-use super::super::simd::Real;
 use super::block::SampleBlock;
 use crate::linalg::Matrix;
+use crate::simd::Aligned;
+use crate::simd::Real;
 
 /// A = Σ a Z Qᵀ, H = Σ a Q W Qᵀ, S = Σ a Q Qᵀ and b = Σ a Q of every component, of some samples, in the working precision. Samples
 /// are lanes here as everywhere in this folder: a sum is kept as one number per lane until it is asked for.

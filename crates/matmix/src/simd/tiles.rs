@@ -9,7 +9,7 @@ macro_rules! tile {
         tile!($simd: $rows, $r or $few_r x $columns, $c or $c, $($call)+)
     };
     ($simd:ty: $rows:expr, $r:tt or $few_r:tt x $columns:expr, $c:tt or $few_c:tt, $($call:tt)+) => {
-        if has_room_for_pairs::<$simd>() {
+        if $crate::simd::has_many_registers::<$simd>() {
             tile!($rows, $r x $columns, $c, $($call)+)
         } else {
             tile!($rows, $few_r x $columns, $few_c, $($call)+)
@@ -29,18 +29,18 @@ macro_rules! tile {
     };
 }
 
-pub(super) use tile;
+pub(crate) use tile;
 
 /// `total` shared out evenly over as few pieces of at most `most` as will do: 5 are 3 + 2, not 4 + 1. Each is (first, length).
 ///
 /// An iterator and no closure: what a closure does may be compiled apart, without the wide instructions.
 #[inline(always)]
-pub(super) fn evenly(total: usize, most: usize) -> Evenly {
+pub(crate) fn evenly(total: usize, most: usize) -> Evenly {
     Evenly { first: 0, total, pieces: total.div_ceil(most) }
 }
 
 /// See [`evenly`].
-pub(super) struct Evenly {
+pub(crate) struct Evenly {
     first: usize,
     total: usize,
     /// How many are left.
@@ -64,13 +64,13 @@ impl Iterator for Evenly {
 
 /// `total` cut into pieces of the first of these sizes that still fits, or of one. Each is (first, length).
 #[inline(always)]
-pub(super) fn greedily<const N: usize>(total: usize, sizes: [usize; N]) -> Greedily<N> {
+pub(crate) fn greedily<const N: usize>(total: usize, sizes: [usize; N]) -> Greedily<N> {
     Greedily { first: 0, total, sizes }
 }
 
 /// See [`greedily`].
 #[derive(Clone)]
-pub(super) struct Greedily<const N: usize> {
+pub(crate) struct Greedily<const N: usize> {
     first: usize,
     total: usize,
     sizes: [usize; N],
@@ -101,7 +101,7 @@ impl<const N: usize> Iterator for Greedily<N> {
 /// `total` cut into pieces of two sizes, the larger wherever it can be, so that as few as possible are left, which are pieces of one: 8 are
 /// 4 + 4 with sizes 6 and 4, not 6 + 1 + 1. Each is (first, length).
 #[inline(always)]
-pub(super) fn filling(total: usize, [large, small]: [usize; 2]) -> Filling {
+pub(crate) fn filling(total: usize, [large, small]: [usize; 2]) -> Filling {
     let mut smalls = 0;
     for count in 1..large {
         if count * small <= total && (total - count * small) % large < (total - smalls * small) % large {
@@ -114,7 +114,7 @@ pub(super) fn filling(total: usize, [large, small]: [usize; 2]) -> Filling {
 
 /// See [`filling`].
 #[derive(Clone)]
-pub(super) struct Filling {
+pub(crate) struct Filling {
     /// Those of the smaller ones that are to come; they come first.
     smalls: Range<usize>,
     small: usize,

@@ -1,13 +1,26 @@
 //! The instruction sets the kernels run on, and the two number types they run in.
 //!
 //! One source serves all of them: a kernel is generic over `pulp::Simd` and is compiled once per
-//! instruction set; which one runs is decided when a pass starts.
+//! instruction set; which one runs is decided when a pass starts. Passes ([`cpu`](crate::cpu)) and linear algebra
+//! ([`linalg`](crate::linalg)) are both made of these.
+//!
+//! | file | what |
+//! |---|---|
+//! | [`tiles`] | the sizes of a tile as constants |
+//! | [`transpose`] | small square transposes in registers |
+//! | [`aligned`] | memory that begins where a cache line does |
+
+mod aligned;
+pub(crate) mod tiles;
+mod transpose;
 
 use std::ops::{Add, AddAssign, Mul, MulAssign, Sub};
 
 use pulp::{Simd, WithSimd};
 
-use super::samples_abreast::Transpose;
+pub(crate) use aligned::Aligned;
+pub(crate) use transpose::MAX_TILE;
+use transpose::Transpose;
 
 /// An instruction set a kernel can run on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,6 +100,12 @@ impl std::fmt::Display for Instructions {
             Self::Portable => "portable",
         })
     }
+}
+
+/// Whether the machine has registers for the larger tiles: 32 of them.
+#[inline(always)]
+pub(crate) fn has_many_registers<S: Simd>() -> bool {
+    S::REGISTER_COUNT >= 32
 }
 
 /// A number type the kernels run in: `f32` or `f64`.
