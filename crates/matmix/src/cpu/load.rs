@@ -92,6 +92,16 @@ impl<'a> Stored<'a> {
         self.combine(n, elements, reference, out, |_, x| x);
     }
 
+    /// Asks for some elements of sample `n` of these, which are loaded next.
+    #[inline(always)]
+    pub(crate) fn fetch(&self, n: usize, elements: Range<usize>) {
+        let (size, from) = (self.chunk.element().size(), n * self.sample_len);
+        let bytes = &self.chunk.bytes()[(from + elements.start) * size..(from + elements.end) * size];
+        for line in bytes.chunks(LINE) {
+            prefetch::<true, _>(&line[0]);
+        }
+    }
+
     /// Adds `factor` times x − g of sample `n` of these to `out`.
     #[inline(always)]
     pub(crate) fn add<T: Real>(&self, n: usize, factor: T, reference: &[T], out: &mut [T]) {
@@ -317,7 +327,7 @@ impl<'a> Fetch<'a> {
             let from = self.stored.chosen(n) * self.sample + start + offset;
             let bytes = &self.bytes[from..from + (length - offset).min(left * LINE)];
             for line in bytes.chunks(LINE) {
-                prefetch(&line[0]);
+                prefetch::<false, _>(&line[0]);
             }
             left -= bytes.len().div_ceil(LINE);
             offset += bytes.len();
@@ -332,17 +342,21 @@ impl<'a> Fetch<'a> {
     }
 }
 
-/// Asks for the line this number begins in.
+/// Asks for the line this number begins in: into the first-level cache if it is wanted `SOON`, otherwise into the second.
 #[inline(always)]
-pub(crate) fn prefetch<N>(number: &N) {
+pub(crate) fn prefetch<const SOON: bool, N>(number: &N) {
     #[cfg(target_arch = "x86_64")]
     {
-        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        use std::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
+        let line = std::ptr::from_ref(number).cast();
         // SAFETY: a prefetch is a hint: it reads nothing, writes nothing and cannot fault, and the address is that of
         // a live number.
         #[allow(unsafe_code)]
         unsafe {
-            _mm_prefetch::<_MM_HINT_T1>(std::ptr::from_ref(number).cast());
+            match SOON {
+                true => _mm_prefetch::<_MM_HINT_T0>(line),
+                false => _mm_prefetch::<_MM_HINT_T1>(line),
+            }
         }
     }
     #[cfg(not(target_arch = "x86_64"))]

@@ -49,7 +49,7 @@ impl<T: Real> Spread<T> {
     #[inline(always)]
     pub(super) fn fetch(&self, cells: &Cells) {
         for &cell in cells.places() {
-            prefetch(&self.sums[cell * self.stride]);
+            prefetch::<false, _>(&self.sums[cell * self.stride]);
         }
     }
 

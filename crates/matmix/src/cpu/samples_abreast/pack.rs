@@ -192,6 +192,12 @@ impl<T: Real> Packed<T> {
                     for r in 0..tile {
                         stored.load(of.place(n + r), start..end, reference, &mut values[r]);
                     }
+                    // Samples lie so far apart that no machine guesses what comes next: the same stretch of the next
+                    // samples, or the next stretch of the first ones.
+                    let (next, from) = if n + tile < whole { (n + tile, start) } else { (0, end) };
+                    for r in 0..tile {
+                        stored.fetch(of.place(next + r), from..(from + PACK_ELEMENTS).min(run.end));
+                    }
                     let mut squares = [zero; MAX_TILE];
                     let out = &mut self.x[n..];
                     for i in (0..tiles).step_by(tile) {
