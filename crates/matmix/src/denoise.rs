@@ -4,12 +4,11 @@
 //! all patches over it say. Solving for the image that all patches like (the expected patch log-likelihood of Zoran and Weiss, 2011, by
 //! half-quadratic splitting) takes four such passes and was 0.1 to 0.6 dB behind on models that were fitted to the noisy image.
 
-use crate::cpu::{Cpu, Filter};
 use crate::data::{Input, ModelFile, Patches, Samples, Windows, complete};
 use crate::error::{Error, Result};
 use crate::fit::{FitOptions, Search, fit};
 use crate::model::{Component, Mixture, Model, Noise};
-use crate::pass::drawn_once;
+use crate::pass::{Engine, FilterPass, drawn_once};
 
 /// The side of cores if none is given: what the patches of pictures have to say fits in there.
 const RANK: usize = 5;
@@ -187,8 +186,8 @@ impl PatchDenoiser {
         let kept: Vec<f64> = self.model.components().iter().map(of).collect();
         let patches = self.patches.of(images)?;
         let mut whole = Whole::new(images, &windows, each);
-        let filter = Filter { model: &noisy, kept: &kept };
-        Cpu::best().filter(filter, &patches, &mut |rows| whole.add(&rows))?;
+        let filter = FilterPass { model: &noisy, kept: &kept };
+        Engine::backend(&patches).filter(&filter, &patches, &mut |rows| whole.add(&rows))?;
         whole.failed.map_or(Ok(()), Err)
     }
 }

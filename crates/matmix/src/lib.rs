@@ -57,14 +57,13 @@ pub use fit::{
     SelectOptions, Selection, Start, StopRule, fit, fit_low_rank, fit_low_rank_on, fit_on, fit_with, select,
     select_on,
 };
-pub use impute::Imputed;
 pub use infer::{Projection, Reconstruction};
 pub use linalg::Matrix;
 pub use model::{
     Candidate, Choice, Classes, Component, Criteria, Criterion, Drawn, Early, Event, History, LowRank,
     Mixture, Model, Noise, Purpose, SearchMove, SearchStep, Searched, StopReason,
 };
-pub use pass::{Backend, Engine, Precision};
+pub use pass::{Backend, Engine, Imputed, Precision};
 pub use preset::{Preset, PresetFit};
 pub use recognize::{
     Distance, Neighbour, PatchFisher, PatchFisherOptions, PatchRecognizer, Recognition, Recognizer,

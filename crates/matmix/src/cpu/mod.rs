@@ -15,7 +15,7 @@
 //! | [`gram`] | Σ x xᵀ |
 //! | [`matching`] | bounds of distances between features |
 //! | [`pool`] | windows of images, summed up over cells |
-//! | [`em`], [`infer`], [`cores`], [`moments`], [`nearest`], [`scatter`], [`wiener`] | the passes |
+//! | [`em`], [`infer`], [`cores`], [`impute`], [`moments`], [`nearest`], [`scatter`], [`wiener`] | the passes |
 //! | [`oracle`] | tests: every instruction set against the equations written out |
 
 mod bounds;
@@ -26,6 +26,7 @@ mod densities;
 mod em;
 mod evaluator;
 mod gram;
+mod impute;
 mod infer;
 mod joint;
 mod load;
@@ -46,18 +47,16 @@ use crate::data::{Element, Missing, Samples};
 use crate::error::Result;
 use crate::model::{LowRank, Model};
 use crate::pass::{
-    Answers, AnySums, AskPass, Backend, DistancesPass, EmPass, EmSums, Engine, GroupSums, GroupsPass,
-    MomentSums, MomentsPass, ScatterPass, ScatterSums, Task,
+    Answers, AnySums, AskPass, Backend, DistancesPass, EmPass, EmSums, Engine, FilterPass, GroupSums,
+    GroupsPass, ImputePass, Imputed, MomentSums, MomentsPass, PoolPass, ScatterPass, ScatterSums, Task,
 };
 use crate::simd::Instructions;
 
 #[cfg(feature = "cuda")]
 pub(crate) use bounds::HOPELESS;
 pub(crate) use matching::{MATCHED, MatchBlock, MatchBounds, MatchScratch, match_rounding};
-pub(crate) use pool::Pooling;
 /// Packing a sample costs about as much as so many multiply-adds per element.
 pub(crate) use samples_abreast::PACKING;
-pub(crate) use wiener::Filter;
 
 /// The processor of this machine, as a [`Backend`].
 ///
@@ -90,26 +89,6 @@ impl Cpu {
     /// Bounds of the distances between two blocks of features.
     pub(crate) fn match_bounds(self, job: MatchBounds<'_>) {
         self.on.run::<f32, _>(job);
-    }
-
-    /// The Fisher vectors of images, a few images at a time and in order.
-    pub(crate) fn pool(
-        self,
-        job: Pooling<'_>,
-        images: &Samples<'_>,
-        each: &mut (dyn FnMut(Vec<f32>) + Send),
-    ) -> Result<()> {
-        pool::pool(job, images, self.on, each)
-    }
-
-    /// The posterior means of noisy samples, a chunk at a time and in order.
-    pub(crate) fn filter(
-        self,
-        job: Filter<'_>,
-        samples: &Samples<'_>,
-        each: &mut (dyn FnMut(Vec<f64>) + Send),
-    ) -> Result<()> {
-        wiener::filter(job, samples, self.on, each)
     }
 
     /// The samples that cores (N × ρ) stand for, N × P.
@@ -165,6 +144,38 @@ impl Backend for Cpu {
             Model::Mixture(model) => infer::ask(pass, model, samples, self.on, each),
             Model::LowRank(model) => cores::ask(pass, model, samples, self.on, each),
         }
+    }
+
+    fn filter(
+        &self,
+        pass: &FilterPass<'_>,
+        samples: &Samples<'_>,
+        each: &mut (dyn FnMut(Vec<f64>) + Send),
+    ) -> Result<()> {
+        wiener::filter(*pass, samples, self.on, each)
+    }
+
+    fn pool(
+        &self,
+        pass: &PoolPass<'_>,
+        images: &Samples<'_>,
+        each: &mut (dyn FnMut(Vec<f32>) + Send),
+    ) -> Result<()> {
+        pool::pool(pass, images, self.on, each)
+    }
+
+    fn impute(&self, pass: &ImputePass<'_>, samples: &Samples<'_>) -> Result<Imputed> {
+        impute::impute(pass, samples)
+    }
+
+    fn impute_draws(
+        &self,
+        pass: &ImputePass<'_>,
+        samples: &Samples<'_>,
+        draws: usize,
+        seed: u64,
+    ) -> Result<Vec<f64>> {
+        impute::draws(pass, samples, draws, seed)
     }
 
     fn over<'a>(&'a self, samples: &'a Samples<'a>) -> Result<Box<dyn Engine + 'a>> {

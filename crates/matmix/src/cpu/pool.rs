@@ -11,11 +11,9 @@ use pulp::{Simd, WithSimd};
 use super::evaluator::{Consumer, Evaluator, EvaluatorScratch, Found, Way};
 use super::load::Stored;
 use super::plan::cheapest_last;
-use crate::data::{Chunk, Samples, Windows};
+use crate::data::{Chunk, Samples};
 use crate::error::{Error, Result};
-use crate::model::Mixture;
-use crate::pass::rounding_shows;
-use crate::recognize::Cells;
+use crate::pass::{PoolPass, rounding_shows};
 use crate::simd::{Instructions, Real};
 use crate::walk::{self, Job};
 
@@ -31,29 +29,9 @@ const NEGLIGIBLE: f64 = 1e-7;
 /// Above this ratio of total variance to noise the densities of single precision are mostly rounding, even to sums of thousands.
 const BLURRED: f64 = 1e4;
 
-/// What is summed up.
-#[derive(Clone, Copy)]
-pub(crate) struct Pooling<'a> {
-    /// A mixture over the windows.
-    pub(crate) model: &'a Mixture,
-    pub(crate) windows: &'a Windows,
-    /// c of their contrast.
-    pub(crate) floor: f64,
-    /// The cells along each mode.
-    pub(crate) cells: &'a [Cells],
-}
-
-impl Pooling<'_> {
-    /// The numbers of a Fisher vector.
-    pub(crate) fn width(&self) -> usize {
-        let cells: usize = self.cells.iter().map(|c| c.count).product();
-        cells * self.model.n_components() * 2 * self.model.core_len()
-    }
-}
-
 /// The Fisher vectors of all images, a few images at a time and in order.
 pub(super) fn pool(
-    of: Pooling<'_>,
+    of: &PoolPass<'_>,
     images: &Samples<'_>,
     on: Instructions,
     each: &mut (dyn FnMut(Vec<f32>) + Send),
@@ -67,7 +45,7 @@ pub(super) fn pool(
 }
 
 struct Pool<'a, T> {
-    of: Pooling<'a>,
+    of: &'a PoolPass<'a>,
     images: &'a Samples<'a>,
     on: Instructions,
     evaluator: Evaluator<T>,
@@ -98,7 +76,7 @@ struct Sums<T> {
 }
 
 impl<'a, T: Real> Pool<'a, T> {
-    fn new(of: Pooling<'a>, images: &'a Samples<'a>, on: Instructions) -> Self {
+    fn new(of: &'a PoolPass<'a>, images: &'a Samples<'a>, on: Instructions) -> Self {
         let model = of.model;
         let windows = of.windows.count() * images.len();
         let last = cheapest_last(model.shape(), model.rank());

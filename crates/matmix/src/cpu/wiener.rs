@@ -1,10 +1,4 @@
 //! Samples without their noise: the evaluator, and rows of posterior means.
-//!
-//! ```text
-//! E[X without noise | X] = Σ_k γ_k [ ω_k X + (1 − ω_k)(M_k + Q_k ×_1 U_k^(1) … ×_D U_k^(D)) ],   ω_k = τ_k² / (τ_k² + σ²)
-//! ```
-//!
-//! where σ² of the variance τ_k² + σ² that component k leaves unexplained is noise, and τ_k² is what the cores have no room for.
 
 use pulp::{Simd, WithSimd};
 
@@ -15,24 +9,15 @@ use super::redo::{self, Work};
 use crate::data::Samples;
 use crate::error::Result;
 use crate::linalg::expand;
-use crate::model::Mixture;
-use crate::pass::{Answers, Precision};
+use crate::pass::{Answers, FilterPass, Precision};
 use crate::simd::{Instructions, Real};
 
 /// Responsibilities below this are nothing to a mean.
 const NEGLIGIBLE: f64 = 1e-6;
 
-/// A mixture over noisy samples, and what of them is noise.
-#[derive(Clone, Copy)]
-pub(crate) struct Filter<'a> {
-    pub(crate) model: &'a Mixture,
-    /// ω of every component.
-    pub(crate) kept: &'a [f64],
-}
-
 /// The posterior means of all samples, a chunk at a time and in order.
 pub(super) fn filter(
-    of: Filter<'_>,
+    of: FilterPass<'_>,
     samples: &Samples<'_>,
     on: Instructions,
     each: &mut (dyn FnMut(Vec<f64>) + Send),
@@ -42,7 +27,7 @@ pub(super) fn filter(
 }
 
 struct Filtering<'a> {
-    of: Filter<'a>,
+    of: FilterPass<'a>,
     samples: usize,
 }
 
@@ -98,7 +83,7 @@ impl Work for Filtering<'_> {
 }
 
 struct Batch<'a, T> {
-    of: Filter<'a>,
+    of: FilterPass<'a>,
     evaluator: &'a Evaluator<T>,
     scratch: &'a mut FilterScratch<T>,
     stored: Stored<'a>,
@@ -118,7 +103,7 @@ impl<T: Real> WithSimd for Batch<'_, T> {
 }
 
 struct Writing<'a, T> {
-    of: Filter<'a>,
+    of: FilterPass<'a>,
     core: &'a mut [f64],
     centred: &'a mut [T],
     rows: &'a mut Answers,

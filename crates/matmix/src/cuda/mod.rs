@@ -42,8 +42,8 @@ use crate::device::Gpu;
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::pass::{
-    Answers, AnySums, AskPass, Backend, DistancesPass, EmPass, EmSums, Engine, GroupSums, GroupsPass,
-    MomentSums, MomentsPass, Pass, ScatterPass, ScatterSums, Task,
+    Answers, AnySums, AskPass, Backend, DistancesPass, EmPass, EmSums, Engine, FilterPass, GroupSums,
+    GroupsPass, ImputePass, Imputed, MomentSums, MomentsPass, Pass, PoolPass, ScatterPass, ScatterSums, Task,
 };
 pub use array::DeviceArray;
 use device::{Device, failed};
@@ -261,6 +261,39 @@ impl Backend for Cuda {
             }
             Model::LowRank(_) => self.cpu.ask(pass, samples, each),
         }
+    }
+
+    // These are not worth a device: a few products per number that is read, or a factorisation per sample.
+    fn filter(
+        &self,
+        pass: &FilterPass<'_>,
+        samples: &Samples<'_>,
+        each: &mut (dyn FnMut(Vec<f64>) + Send),
+    ) -> Result<()> {
+        self.cpu.filter(pass, samples, each)
+    }
+
+    fn pool(
+        &self,
+        pass: &PoolPass<'_>,
+        images: &Samples<'_>,
+        each: &mut (dyn FnMut(Vec<f32>) + Send),
+    ) -> Result<()> {
+        self.cpu.pool(pass, images, each)
+    }
+
+    fn impute(&self, pass: &ImputePass<'_>, samples: &Samples<'_>) -> Result<Imputed> {
+        self.cpu.impute(pass, samples)
+    }
+
+    fn impute_draws(
+        &self,
+        pass: &ImputePass<'_>,
+        samples: &Samples<'_>,
+        draws: usize,
+        seed: u64,
+    ) -> Result<Vec<f64>> {
+        self.cpu.impute_draws(pass, samples, draws, seed)
     }
 
     fn over<'a>(&'a self, samples: &'a Samples<'a>) -> Result<Box<dyn Engine + 'a>> {

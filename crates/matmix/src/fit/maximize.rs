@@ -63,7 +63,7 @@ pub(crate) fn maximize(model: &Mixture, sums: &EmSums, constraints: &Constraints
         Noise::Gaussian => updated.into_iter().map(|(component, _)| component).collect(),
         Noise::T => with_degrees(updated, constraints.dof),
     };
-    model.with_parts(weights, components)
+    model.with_components(weights, components)
 }
 
 /// How the weights u of the samples of a component are spread: N and ln α − Σ γ E[ln u]/N, which is never negative.
@@ -315,7 +315,7 @@ mod tests {
 
     fn any_model(rng: &mut ChaCha8Rng, shape: &[usize], rank: &[usize], k: usize) -> Mixture {
         let size: usize = shape.iter().product();
-        let parts = (0..k)
+        let components = (0..k)
             .map(|_| {
                 let mean = (0..size).map(|_| normal(rng)).collect();
                 let loadings = shape
@@ -327,7 +327,7 @@ mod tests {
                 Component::new(shape, mean, loadings, noise).unwrap()
             })
             .collect();
-        Mixture::new(shape, vec![1.0; k], parts).unwrap()
+        Mixture::new(shape, vec![1.0; k], components).unwrap()
     }
 
     proptest! {
@@ -349,8 +349,8 @@ mod tests {
             let mut start = any_model(&mut rng, &shape, &rank, k);
             if tails.is_some() {
                 let degrees = if tails == Some(Dof::Fixed(2.5)) { 2.5 } else { rng.random_range(0.6..60.0) };
-                let parts = start.components().iter().map(|c| c.clone().with_degrees_of_freedom(Some(degrees)).unwrap());
-                start = start.with_parts(start.weights().to_vec(), parts.collect());
+                let components = start.components().iter().map(|c| c.clone().with_degrees_of_freedom(Some(degrees)).unwrap());
+                start = start.with_components(start.weights().to_vec(), components.collect());
             }
             let constraints = Constraints { dof: tails.unwrap_or_default(), ..FREE };
             let mut data = any_model(&mut rng, &shape, &rank, k).sample(n, seed).samples;

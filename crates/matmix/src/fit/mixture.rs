@@ -308,9 +308,9 @@ pub(super) fn with_noise(model: Mixture, options: &FitOptions) -> Result<Mixture
     if options.noise == Noise::Gaussian && model.noise() == Noise::Gaussian {
         return Ok(model);
     }
-    let parts = model.components().iter().map(|c| c.clone().with_degrees_of_freedom(degrees(c)));
-    let parts = parts.collect::<Result<Vec<_>>>()?;
-    Ok(model.with_parts(model.weights().to_vec(), parts))
+    let components = model.components().iter().map(|c| c.clone().with_degrees_of_freedom(degrees(c)));
+    let components = components.collect::<Result<Vec<_>>>()?;
+    Ok(model.with_components(model.weights().to_vec(), components))
 }
 
 /// How good a model is, from the sums of a pass.

@@ -213,7 +213,7 @@ mod tests {
     fn planted(shape: &[usize], rank: &[usize], k: usize, seed: u64) -> Mixture {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut normal = move || -> f64 { rng.sample(StandardNormal) };
-        let parts = (0..k)
+        let components = (0..k)
             .map(|j| {
                 let mean = (0..shape.iter().product()).map(|_| 3.0 * normal()).collect();
                 let sides = shape.iter().zip(rank);
@@ -221,7 +221,7 @@ mod tests {
                 Component::new(shape, mean, loadings, 0.3 + 0.2 * j as f64).unwrap()
             })
             .collect();
-        Mixture::new(shape, (0..k).map(|j| 1.0 + j as f64).collect(), parts).unwrap()
+        Mixture::new(shape, (0..k).map(|j| 1.0 + j as f64).collect(), components).unwrap()
     }
 
     fn relative(a: &[f64], b: &[f64]) -> f64 {

@@ -85,7 +85,7 @@ fn moved(fit: &MixtureSteps<'_>, model: &Mixture, k: usize, sample: usize, rival
     let rest: f64 = weights.iter().sum();
     weights.iter_mut().for_each(|w| *w *= (1.0 - share) / rest);
     weights[k] = share;
-    Ok(model.with_parts(weights, components))
+    Ok(model.with_components(weights, components))
 }
 
 fn heaviest(model: &Mixture, except: usize) -> usize {

@@ -68,7 +68,7 @@ pub(super) fn random(
     let mut sorted = chosen.clone();
     sorted.sort_unstable();
     let shape = engine.shape();
-    let mut parts = Vec::with_capacity(components);
+    let mut found = Vec::with_capacity(components);
     for n in chosen {
         let at = sorted.partition_point(|&m| m < n);
         let loadings = shape
@@ -77,9 +77,9 @@ pub(super) fn random(
             .map(|(&p, &r)| Matrix::from_fn(p, r, |_, _| rng.sample(StandardNormal)))
             .collect();
         let mean = one_sample(&samples, at, &moments.mean)?;
-        parts.push(Component::new(shape, mean, loadings, floor.max(1.0))?);
+        found.push(Component::new(shape, mean, loadings, floor.max(1.0))?);
     }
-    Mixture::new(shape, vec![1.0 / components as f64; components], parts)
+    Mixture::new(shape, vec![1.0 / components as f64; components], found)
 }
 
 /// Sample `n` as a mean: what is missing of it is what it is on average.
@@ -225,7 +225,7 @@ impl Clusters<'_> {
             Component::new(engine.shape(), mean, like.loadings().to_vec(), like.noise_variance())
         };
         // Nothing here is random or depends on another cluster. Of several errors the first is reported.
-        let parts = parallel::map(components, part).into_iter().collect::<Result<Vec<_>>>()?;
+        let found = parallel::map(components, part).into_iter().collect::<Result<Vec<_>>>()?;
         let weight = |k: usize| {
             let weight = match known(k) {
                 Some(moments) => moments.weight,
@@ -234,7 +234,7 @@ impl Clusters<'_> {
             weight.max(1e-3 * engine.total_weight() / components as f64)
         };
         let weights = (0..components).map(weight).collect();
-        Mixture::new(engine.shape(), weights, parts)
+        Mixture::new(engine.shape(), weights, found)
     }
 }
 

@@ -280,7 +280,7 @@ impl Mixture {
     }
 
     /// Replaces weights and components: what an M-step returns. The classes stay, unless there are more components now, or fewer.
-    pub(crate) fn with_parts(&self, weights: Vec<f64>, components: Vec<Component>) -> Self {
+    pub(crate) fn with_components(&self, weights: Vec<f64>, components: Vec<Component>) -> Self {
         let classes = self.classes.clone().filter(|_| components.len() == self.n_components());
         Self { shape: self.shape.clone(), rank: self.rank.clone(), weights, components, classes }
     }

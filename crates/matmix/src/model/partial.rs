@@ -23,11 +23,11 @@ pub(crate) type Holes = Vec<usize>;
 pub(crate) struct Pattern<'a> {
     model: &'a Mixture,
     missing: &'a Holes,
-    parts: Vec<Part<'a>>,
+    components: Vec<GivenPattern<'a>>,
 }
 
 /// One of them.
-struct Part<'a> {
+struct GivenPattern<'a> {
     component: &'a Component,
     log_weight: f64,
     /// σ²/τ, the noise of observed cells.
@@ -46,10 +46,10 @@ pub(crate) struct Conditional {
     /// ln p of what was observed.
     pub(crate) log_likelihood: f64,
     /// One entry per component.
-    parts: Vec<ConditionalPart>,
+    components: Vec<GivenObserved>,
 }
 
-struct ConditionalPart {
+struct GivenObserved {
     /// The posterior mean of the core.
     core: Vec<f64>,
     /// The mean of every missing cell.
@@ -63,20 +63,21 @@ impl<'a> Pattern<'a> {
     ///
     /// `temper` is τ; 1 is the exact posterior.
     pub(crate) fn new(model: &'a Mixture, missing: &'a Holes, temper: f64) -> Option<Self> {
-        let parts = model.components().iter().zip(model.weights());
-        let parts = parts.map(|(component, weight)| Part::new(component, weight.ln(), missing, temper));
-        Some(Self { model, missing, parts: parts.collect::<Option<_>>()? })
+        let components = model.components().iter().zip(model.weights());
+        let components =
+            components.map(|(component, weight)| GivenPattern::new(component, weight.ln(), missing, temper));
+        Some(Self { model, missing, components: components.collect::<Option<_>>()? })
     }
 
     /// What the observed cells of `x` say; its missing ones are not looked at.
     pub(crate) fn condition(&self, x: &[f64]) -> Conditional {
         let shape = self.model.shape();
-        let parts: Vec<ConditionalPart> =
-            self.parts.iter().map(|part| part.condition(shape, x, self.missing)).collect();
+        let components: Vec<GivenObserved> =
+            self.components.iter().map(|given| given.condition(shape, x, self.missing)).collect();
         let joint: Vec<f64> = self
-            .parts
+            .components
             .iter()
-            .zip(&parts)
+            .zip(&components)
             .map(|(p, found)| p.log_weight + p.log_density(found.delta))
             .collect();
         let largest = joint.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -86,23 +87,25 @@ impl<'a> Pattern<'a> {
         // Weights sum to 1 but for rounding: of a sample without a number nothing is said, and nothing is 0 nats.
         let nothing = self.missing.len() == x.len();
         let log_likelihood = if nothing { 0.0 } else { log_likelihood };
-        Conditional { responsibilities, log_likelihood, parts }
+        Conditional { responsibilities, log_likelihood, components }
     }
 
     /// The mean and the variance of every missing cell, over all components.
     pub(crate) fn moments(&self, found: &Conditional) -> Vec<(f64, f64)> {
         let cells = 0..self.missing.len();
         let mean = |i: usize| {
-            let parts = found.parts.iter().zip(&found.responsibilities);
-            parts.map(|(part, gamma)| gamma * part.means[i]).sum::<f64>()
+            let components = found.components.iter().zip(&found.responsibilities);
+            components.map(|(given, gamma)| gamma * given.means[i]).sum::<f64>()
         };
         let moments = |i: usize| {
             let mean = mean(i);
             let mut variance = 0.0;
-            for ((part, of), gamma) in self.parts.iter().zip(&found.parts).zip(&found.responsibilities) {
+            for ((given, of), gamma) in
+                self.components.iter().zip(&found.components).zip(&found.responsibilities)
+            {
                 // 0 · ∞ would be no number: a component without a share has no say.
                 if *gamma > 0.0 {
-                    let within = part.variances[i] * part.exponent.variance_factor(of.delta);
+                    let within = given.variances[i] * given.exponent.variance_factor(of.delta);
                     variance += gamma * (within + (of.means[i] - mean).powi(2));
                 }
             }
@@ -120,20 +123,20 @@ impl<'a> Pattern<'a> {
             below += gamma;
             at < below
         });
-        let k = k.unwrap_or(self.parts.len() - 1);
-        let (part, of) = (&self.parts[k], &found.parts[k]);
-        let stretch = match part.exponent.posterior_scale(of.delta) {
+        let k = k.unwrap_or(self.components.len() - 1);
+        let (given, of) = (&self.components[k], &found.components[k]);
+        let stretch = match given.exponent.posterior_scale(of.delta) {
             None => 1.0,
             Some((shape, rate)) => (chance.gamma(shape) / rate).max(f64::MIN_POSITIVE).powf(-0.5),
         };
-        let deviation = part.component.noise_variance().sqrt() * stretch;
-        let of_core = part.noise.sqrt() * stretch;
+        let deviation = given.component.noise_variance().sqrt() * stretch;
+        let of_core = given.noise.sqrt() * stretch;
         // b = Q + σ F⁻ᵀ g has covariance σ² (F Fᵀ)⁻¹ = V.
         let mut core: Vec<f64> = (0..of.core.len()).map(|_| chance.normal()).collect();
-        solve_upper(&part.factor, &mut core);
+        solve_upper(&given.factor, &mut core);
         core.iter_mut().zip(&of.core).for_each(|(b, q)| *b = q + of_core * *b);
-        let whole = expand(&core, part.component.loadings());
-        let mean = part.component.mean();
+        let whole = expand(&core, given.component.loadings());
+        let mean = given.component.mean();
         self.missing.iter().map(|&i| mean[i] + whole[i] + deviation * chance.normal()).collect()
     }
 }
@@ -148,7 +151,7 @@ pub(crate) trait Chance {
     fn gamma(&mut self, shape: f64) -> f64;
 }
 
-impl<'a> Part<'a> {
+impl<'a> GivenPattern<'a> {
     fn new(component: &'a Component, log_weight: f64, missing: &Holes, temper: f64) -> Option<Self> {
         let (size, noise) = (component.mean().len(), component.noise_variance() / temper);
         let observed = size - missing.len();
@@ -194,7 +197,7 @@ impl<'a> Part<'a> {
         self.exponent.log_density(delta)
     }
 
-    fn condition(&self, shape: &[usize], x: &[f64], missing: &Holes) -> ConditionalPart {
+    fn condition(&self, shape: &[usize], x: &[f64], missing: &Holes) -> GivenObserved {
         let component = self.component;
         let mut centred: Vec<f64> = x.iter().zip(component.mean()).map(|(x, m)| x - m).collect();
         missing.iter().for_each(|&i| centred[i] = 0.0);
@@ -206,7 +209,7 @@ impl<'a> Part<'a> {
         solve_upper(&self.factor, &mut core);
         let whole = expand(&core, component.loadings());
         let means = missing.iter().map(|&i| component.mean()[i] + whole[i]).collect();
-        ConditionalPart { core, means, delta }
+        GivenObserved { core, means, delta }
     }
 }
 

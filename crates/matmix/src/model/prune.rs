@@ -18,8 +18,11 @@ impl Mixture {
     /// them, and one at least. The others have fallen to the noise in every component.
     pub fn needed_rank(&self, samples: f64) -> Vec<usize> {
         let needed = |d: usize| {
-            let parts = self.components().iter().zip(self.weights());
-            parts.map(|(part, weight)| part.columns_above_noise(d, weight * samples)).max().unwrap_or(1)
+            let components = self.components().iter().zip(self.weights());
+            components
+                .map(|(component, weight)| component.columns_above_noise(d, weight * samples))
+                .max()
+                .unwrap_or(1)
         };
         (0..self.shape().len()).map(needed).collect()
     }
@@ -37,8 +40,8 @@ impl Mixture {
             let expected = "between 1 and the rank there is, one for each mode";
             return Err(crate::Error::Option { option: "rank", value, expected });
         }
-        let parts = self.components().iter().map(|part| part.pruned(self.shape(), rank));
-        Self::exactly(self.shape(), self.weights().to_vec(), parts.collect::<Result<_>>()?)
+        let components = self.components().iter().map(|component| component.pruned(self.shape(), rank));
+        Self::exactly(self.shape(), self.weights().to_vec(), components.collect::<Result<_>>()?)
     }
 }
 

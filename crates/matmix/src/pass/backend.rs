@@ -1,8 +1,8 @@
 //! What computes: the seam behind which instruction sets, and other devices, are.
 
 use super::{
-    Answers, AskPass, DistancesPass, EmPass, EmSums, Engine, GroupSums, GroupsPass, MomentSums, MomentsPass,
-    ScatterPass, ScatterSums,
+    Answers, AskPass, DistancesPass, EmPass, EmSums, Engine, FilterPass, GroupSums, GroupsPass, ImputePass,
+    Imputed, MomentSums, MomentsPass, PoolPass, ScatterPass, ScatterSums,
 };
 use crate::data::Samples;
 use crate::error::Result;
@@ -73,6 +73,46 @@ pub trait Backend: std::fmt::Debug + Send + Sync {
         samples: &Samples<'_>,
         each: &mut (dyn FnMut(Answers) + Send),
     ) -> Result<()>;
+
+    /// The posterior means of samples without their noise, a chunk of them at a time and in order.
+    ///
+    /// # Errors
+    /// As [`em`](Self::em).
+    fn filter(
+        &self,
+        pass: &FilterPass<'_>,
+        samples: &Samples<'_>,
+        each: &mut (dyn FnMut(Vec<f64>) + Send),
+    ) -> Result<()>;
+
+    /// The Fisher vectors of images, a few of them at a time and in order.
+    ///
+    /// # Errors
+    /// As [`em`](Self::em).
+    fn pool(
+        &self,
+        pass: &PoolPass<'_>,
+        images: &Samples<'_>,
+        each: &mut (dyn FnMut(Vec<f32>) + Send),
+    ) -> Result<()>;
+
+    /// The means and standard deviations of missing cells, and the log-likelihoods as far as observed cells are trusted.
+    ///
+    /// # Errors
+    /// If the samples have another shape than the model, or a cell is infinite.
+    fn impute(&self, pass: &ImputePass<'_>, samples: &Samples<'_>) -> Result<Imputed>;
+
+    /// The missing cells of every sample drawn together, so many times: draws × N × P.
+    ///
+    /// # Errors
+    /// As [`impute`](Self::impute).
+    fn impute_draws(
+        &self,
+        pass: &ImputePass<'_>,
+        samples: &Samples<'_>,
+        draws: usize,
+        seed: u64,
+    ) -> Result<Vec<f64>>;
 
     /// What computes in its place where a search asks about a few samples at a time, thousands of times: a device would be waited for. None if
     /// it does so itself.

@@ -16,6 +16,7 @@
 //! | [`distances`] | the distance of every sample to a few points |
 //! | [`rows`] | some samples themselves; windows that are drawn |
 //! | [`ask`] | what a fitted model says about every sample |
+//! | [`filter`], [`impute`], [`pool`] | samples without their noise, their missing cells, what their windows add up to: asked where samples are |
 //! | [`precision`] | single or double |
 //! | [`wire`] | passes and sums as bytes |
 //! | `travel` | tests: there and back, and damage on the way |
@@ -25,8 +26,11 @@ mod backend;
 mod distances;
 mod em;
 mod engine;
+mod filter;
 mod groups;
+mod impute;
 mod moments;
+mod pool;
 mod precision;
 mod rows;
 mod scatter;
@@ -40,9 +44,12 @@ pub use backend::Backend;
 pub use distances::DistancesPass;
 pub use em::{ComponentSums, EmPass, EmSums, LoadingSums, Update};
 pub use engine::Engine;
+pub use filter::FilterPass;
 pub use groups::{Group, GroupSums, GroupsPass};
+pub use impute::{ImputePass, Imputed};
 pub(crate) use moments::Moments;
 pub use moments::{MissingCells, MomentSums, MomentsPass};
+pub use pool::PoolPass;
 pub use precision::Precision;
 pub(crate) use precision::{SINGLE_RANGE, rounding_shows};
 pub(crate) use rows::drawn_once;

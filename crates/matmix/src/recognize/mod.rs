@@ -4,11 +4,10 @@
 //! |---|---|
 //! | `fisher` | a linear discriminant |
 //! | `search` | the nearest of many features |
-//! | `patch_recognizer`, `patch_fisher`, `grid`, `ridge` | recognition by patches: Fisher vectors, the windows they are summed up over, ridge regression on the classes |
+//! | `patch_recognizer`, `patch_fisher`, `ridge` | recognition by patches: Fisher vectors, ridge regression on the classes |
 //! | `tests` | the search against the plain formula |
 
 mod fisher;
-mod grid;
 mod patch_fisher;
 mod patch_recognizer;
 mod ridge;
@@ -23,7 +22,6 @@ use crate::model::Model;
 use crate::options::choices;
 use crate::parallel;
 use fisher::Fisher;
-pub(crate) use grid::Cells;
 pub use patch_fisher::{PatchFisher, PatchFisherOptions};
 pub use patch_recognizer::PatchRecognizer;
 pub use ridge::RidgeScores;

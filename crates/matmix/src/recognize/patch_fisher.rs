@@ -10,13 +10,11 @@
 //! Perronnin, Sánchez and Mensink (2010) have these for mixtures of diagonal Gaussians over descriptors of patches; here the descriptor is the
 //! core.
 
-use super::grid::Cells;
-use crate::cpu::{Cpu, Pooling};
-use crate::data::{Input, ModelFile, Patches, Samples, Windows, complete};
+use crate::data::{Input, ModelFile, Patches, Samples, complete};
 use crate::error::{Error, Result};
 use crate::fit::{FitOptions, Search, fit};
 use crate::model::{Mixture, Model};
-use crate::pass::drawn_once;
+use crate::pass::{Engine, PoolPass, drawn_once};
 
 /// The options of a [`PatchFisher`].
 ///
@@ -155,8 +153,7 @@ impl PatchFisher {
     /// # Errors
     /// If such an image has no such patches.
     pub fn width(&self, image: &[usize]) -> Result<usize> {
-        let (windows, cells) = self.geometry(image)?;
-        Ok(self.pooling(&windows, &cells).width())
+        Ok(self.pass(image)?.width())
     }
 
     /// The vectors of all images, N × [`width`](Self::width): cell after cell, component after component, first and second order.
@@ -175,21 +172,10 @@ impl PatchFisher {
     /// As [`features`](Self::features).
     pub fn features_each(&self, images: &Samples<'_>, mut each: impl FnMut(Vec<f32>) + Send) -> Result<()> {
         complete(images)?;
-        let (windows, cells) = self.geometry(images.shape())?;
-        Cpu::best().pool(self.pooling(&windows, &cells), images, &mut each)
+        Engine::backend(images).pool(&self.pass(images.shape())?, images, &mut each)
     }
 
-    fn geometry(&self, image: &[usize]) -> Result<(Windows, Vec<Cells>)> {
-        let windows = self.patches.windows(image)?;
-        if windows.size != self.model.shape() {
-            let expected = self.model.shape().to_vec();
-            return Err(Error::ShapeMismatch { expected, found: windows.size });
-        }
-        let cells = windows.positions.iter().map(|&n| Cells::new(n, self.grid)).collect();
-        Ok((windows, cells))
-    }
-
-    fn pooling<'a>(&'a self, windows: &'a Windows, cells: &'a [Cells]) -> Pooling<'a> {
-        Pooling { model: &self.model, windows, floor: self.patches.floor.unwrap_or(0.0), cells }
+    fn pass(&self, image: &[usize]) -> Result<PoolPass<'_>> {
+        PoolPass::new(&self.model, &self.patches, image, self.grid)
     }
 }

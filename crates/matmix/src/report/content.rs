@@ -226,11 +226,11 @@ impl Summary {
 /// How many iterations there were, and how many of them saw a part of the samples.
 fn iterations(stages: &[(f64, usize)]) -> String {
     let all: usize = stages.iter().map(|(_, count)| count).sum();
-    let parts = stages.iter().filter(|(share, _)| *share < 1.0);
-    let parts: Vec<String> = parts.map(|(share, count)| format!("{count} on 1/{:.0}", 1.0 / share)).collect();
-    match parts[..] {
+    let some = stages.iter().filter(|(share, _)| *share < 1.0);
+    let some: Vec<String> = some.map(|(share, count)| format!("{count} on 1/{:.0}", 1.0 / share)).collect();
+    match some[..] {
         [] => all.to_string(),
-        _ => format!("{all}, of them {} of the samples", parts.join(", ")),
+        _ => format!("{all}, of them {} of the samples", some.join(", ")),
     }
 }
 

@@ -77,7 +77,7 @@ pub(crate) struct Cast {
     /// Everybody: those with a part first.
     pub(crate) index: Vec<usize>,
     /// How many have a part; they must have pictures.
-    pub(crate) parts: usize,
+    pub(crate) roles: usize,
     /// Positions of the samples nearest to the mean of each component, among its own.
     pub(crate) typical: Vec<Vec<usize>>,
     /// Positions of the least likely samples of each component.
@@ -144,8 +144,8 @@ impl Cast {
         broken.retain(|&n| holes[n] < size);
         broken.reverse();
         cast.filled = cast.take(&mut position, evenly(&broken).iter());
-        cast.parts = cast.index.len();
-        let room = points.saturating_sub(cast.parts).min(n);
+        cast.roles = cast.index.len();
+        let room = points.saturating_sub(cast.roles).min(n);
         let others: Vec<usize> = (0..n).filter(|i| !position.contains_key(i)).collect();
         let room = room.min(others.len());
         cast.index.extend((0..room).map(|i| others[i * others.len() / room]));
@@ -244,7 +244,7 @@ mod tests {
         let error = vec![1.0; 10_000];
         let cast = Cast::new(&some(10_000, 2), &error, &error, 2, &[], &[0; 10_000], 9, 500);
         assert_eq!(cast.index.len(), 500);
-        assert!(cast.parts <= 48);
+        assert!(cast.roles <= 48);
     }
 
     #[test]

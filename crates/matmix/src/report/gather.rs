@@ -60,7 +60,7 @@ pub fn gather(model: &Mixture, samples: &Samples<'_>, options: &ReportOptions) -
         Cast::new(&findings, &distance, &relative_error, components, mistakes, holes, size, options.points);
 
     // Means, and what was filled in with its deviations, are numbers of four bytes; pictures are one byte an element.
-    let pictures = cast.parts + 4 * model.n_components() + 8 * cast.filled.len();
+    let pictures = cast.roles + 4 * model.n_components() + 8 * cast.filled.len();
     let (view, blocks) = layout::view(
         samples.shape(),
         samples.element(),
@@ -181,7 +181,7 @@ fn stored(
     }
     let plane = leading_plane(rows, coarse.len());
     let labels = options.labels.as_ref();
-    let pictures = (options.picture_bytes / blocks.len()).max(cast.parts).min(cast.index.len());
+    let pictures = (options.picture_bytes / blocks.len()).max(cast.roles).min(cast.index.len());
     let Quantised { pixels, low, high, holes } = quantised(&chosen, pictures, blocks)?;
     let partial = survey.missing() > 0;
     let column = |of: &[f64]| Floats::new(cast.index.iter().map(|&n| of[n]));

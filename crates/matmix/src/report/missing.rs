@@ -60,13 +60,13 @@ fn filled(
     let index: Vec<usize> = cast.filled.iter().map(|&position| cast.index[position]).collect();
     let imputed = model.impute(&samples.clone().select_part(&index)?)?;
     let size = samples.sample_len();
-    let parts = imputed.values.chunks_exact(size).zip(imputed.deviations.chunks_exact(size));
+    let filled = imputed.values.chunks_exact(size).zip(imputed.deviations.chunks_exact(size));
     let shown = |(&sample, (values, deviations)): (&usize, (&[f64], &[f64]))| Filled {
         sample,
         values: Floats::new(blocks.reduce(values)),
         deviations: Floats::new(blocks.reduce(deviations)),
     };
-    Ok((cast.filled.iter().zip(parts).map(shown).collect(), imputed.tempered.len()))
+    Ok((cast.filled.iter().zip(filled).map(shown).collect(), imputed.tempered.len()))
 }
 
 /// Which elements of the pictures were not observed, one bit each, the first one the lowest of its byte.

@@ -128,7 +128,7 @@ pub(in crate::fit) fn merged(now: &Climbed, merge: &Merge, ground: &Ground<'_>) 
     let joint = joint.chunks_exact(components.len()).flat_map(without).collect();
     weights.remove(j);
     components.remove(j);
-    Climbed::new(model.with_parts(weights, components), joint, ground.samples)
+    Climbed::new(model.with_components(weights, components), joint, ground.samples)
 }
 
 /// Pairs that may be cheap to merge.
@@ -302,19 +302,19 @@ mod tests {
     #[test]
     fn the_scatter_of_a_pair_is_that_of_its_dense_covariance() {
         let (shape, rank) = ([3, 4, 2], [2, 1, 2]);
-        let parts = [component(&shape, &rank, 0.5, 3), component(&shape, &rank, 0.8, 4)];
-        let (pair, shares) = ([&parts[0], &parts[1]], [0.3, 0.7]);
+        let two = [component(&shape, &rank, 0.5, 3), component(&shape, &rank, 0.8, 4)];
+        let (pair, shares) = ([&two[0], &two[1]], [0.3, 0.7]);
         let size: usize = shape.iter().product();
-        let mean: Vec<f64> = (0..size).map(|i| 0.3 * parts[0].mean()[i] + 0.7 * parts[1].mean()[i]).collect();
+        let mean: Vec<f64> = (0..size).map(|i| 0.3 * two[0].mean()[i] + 0.7 * two[1].mean()[i]).collect();
         let apart = pair.map(|p| (0..size).map(|i| p.mean()[i] - mean[i]).collect::<Vec<f64>>());
         let mut whole = Matrix::zeros(size, size);
         for i in 0..2 {
-            let part = Mixture::new(&shape, vec![1.0], vec![parts[i].clone()]).unwrap();
+            let part = Mixture::new(&shape, vec![1.0], vec![two[i].clone()]).unwrap();
             whole.add_scaled(shares[i], &part.covariance(0).unwrap());
             let d = Matrix::from_vec(size, 1, apart[i].clone());
             whole.add_scaled(shares[i], &d.times_transpose(&d));
         }
-        let basis = |d: usize| crate::linalg::orthonormal_basis(&parts[0].loadings()[d]);
+        let basis = |d: usize| crate::linalg::orthonormal_basis(&two[0].loadings()[d]);
         for loadings in [vec![None, None, None], vec![Some(basis(0)), None, Some(basis(2))]] {
             for d in 0..3 {
                 let found = scatter(pair, shares, &apart, &loadings, &shape, d);

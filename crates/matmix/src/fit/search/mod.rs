@@ -276,5 +276,5 @@ fn exchanged(model: &Mixture, split: &self::split::Split, merge: &Merge) -> Mixt
     weights[j] = weights[k] * second.1;
     weights[k] *= first.1;
     (components[k], components[j]) = (first.0, second.0);
-    model.with_parts(weights, components)
+    model.with_components(weights, components)
 }

@@ -108,9 +108,9 @@ fn in_two(
 /// A start with the tails of a component that is there already.
 fn with_degrees_of(model: Mixture, like: &Component) -> Result<Mixture> {
     let degrees = like.degrees_of_freedom();
-    let parts = model.components().iter().map(|c| c.clone().with_degrees_of_freedom(degrees));
-    let parts = parts.collect::<Result<Vec<_>>>()?;
-    Ok(model.with_parts(model.weights().to_vec(), parts))
+    let components = model.components().iter().map(|c| c.clone().with_degrees_of_freedom(degrees));
+    let components = components.collect::<Result<Vec<_>>>()?;
+    Ok(model.with_components(model.weights().to_vec(), components))
 }
 
 /// The model with these splits made: the first of the two takes the place of the component, the second goes to the end.
@@ -123,7 +123,7 @@ pub(in crate::fit) fn split(model: &Mixture, splits: &[Split]) -> Mixture {
         components[*k] = two.components()[0].clone();
         components.push(two.components()[1].clone());
     }
-    model.with_parts(weights, components)
+    model.with_components(weights, components)
 }
 
 /// Whether two ascending lists differ in few of their entries only.

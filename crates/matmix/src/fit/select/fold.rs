@@ -50,13 +50,13 @@ impl<'a> Fold<'a> {
 pub(super) fn folds<'a>(samples: &Samples<'a>, count: usize, rng: &mut ChaCha8Rng) -> Result<Vec<Fold<'a>>> {
     let mut places: Vec<usize> = (0..samples.len()).filter(|&n| samples.weight(n) > 0.0).collect();
     places.shuffle(rng);
-    let parts = if count == 1 { HELD_OUT } else { count };
+    let folds = if count == 1 { HELD_OUT } else { count };
     let fold = |f: usize| {
         let part = |held: bool| {
             let mut part: Vec<usize> = places
                 .iter()
                 .enumerate()
-                .filter(|(at, _)| (at % parts == f) == held)
+                .filter(|(at, _)| (at % folds == f) == held)
                 .map(|(_, &n)| n)
                 .collect();
             part.sort_unstable();

@@ -59,7 +59,7 @@ pub(super) fn ranks_beside(
 pub(super) fn with_rank(ground: &Ground<'_>, now: &Climbed, rank: &[usize]) -> Result<Mixture> {
     let groups = now.groups(ground.samples);
     let model = &now.model;
-    let parts = parallel::map(groups.len(), |k| {
+    let components = parallel::map(groups.len(), |k| {
         let mut loadings = model.components()[k].loadings().to_vec();
         for (d, &r) in rank.iter().enumerate() {
             match loadings[d].cols() {
@@ -76,8 +76,8 @@ pub(super) fn with_rank(ground: &Ground<'_>, now: &Climbed, rank: &[usize]) -> R
         let part = Component::new(model.shape(), old.mean().to_vec(), loadings, old.noise_variance())?;
         part.with_degrees_of_freedom(old.degrees_of_freedom())
     });
-    let parts = parts.into_iter().collect::<Result<Vec<_>>>()?;
-    Mixture::new(model.shape(), model.weights().to_vec(), parts)
+    let components = components.into_iter().collect::<Result<Vec<_>>>()?;
+    Mixture::new(model.shape(), model.weights().to_vec(), components)
 }
 
 /// So many columns for mode d beside those that are there, as long as what the samples of the component have along them beyond the noise.

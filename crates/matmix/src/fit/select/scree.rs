@@ -96,7 +96,7 @@ impl Spectrum {
         let mut spread = 0.0;
         for Turned { members, mean, directions } in &self.turned {
             let some: Vec<usize> = members.iter().copied().step_by(skip).collect();
-            let parts = parallel::map(some.len().div_ceil(STRETCH), |at| -> Result<Vec<f64>> {
+            let found = parallel::map(some.len().div_ceil(STRETCH), |at| -> Result<Vec<f64>> {
                 let mut sums = vec![0.0; size];
                 for &n in some.iter().skip(at * STRETCH).take(STRETCH) {
                     let mut x = samples.to_f64(n..n + 1)?;
@@ -107,7 +107,7 @@ impl Spectrum {
                 }
                 Ok(sums)
             });
-            for part in parts {
+            for part in found {
                 sums.iter_mut().zip(&part?).for_each(|(sum, part)| *sum += part);
             }
             let own: f64 = some.iter().map(|&n| samples.weight(n)).sum();
