@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +28,8 @@ class Asked:
     """What NaN is."""
     device: str = "cpu"
     """What answers, where the samples are."""
+    then: Callable[[np.ndarray], np.ndarray] | None = None
+    """What is made of the answers where they are found, if anything is; it travels, too."""
 
     def about(self, block: Any, first: int = 0, threads: int | None = None) -> np.ndarray:
         """The answers about the samples of one block, the first of which has the number `first` in the whole set."""
@@ -40,6 +43,8 @@ class Asked:
             missing=self.missing,
             device=self.device,
         )
+        if self.then is not None:
+            found = self.then(found)
         if self.total:
             found = found.reshape(len(block), -1).sum(axis=1)
         return found.reshape(len(block), *self.each).astype(self.dtype, copy=False)

@@ -8,7 +8,7 @@ import json
 import os
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -134,9 +134,18 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self._scale_of_fit = self.scale
 
     def _ask(
-        self, samples: Samples, *questions: str, each: tuple[int, ...], dtype: Any = None, total: bool = False
+        self,
+        samples: Samples,
+        *questions: str,
+        each: tuple[int, ...],
+        dtype: Any = None,
+        total: bool = False,
+        then: Callable[[np.ndarray], np.ndarray] | None = None,
     ) -> Any:
-        """What the model answers about every sample, shape (N, *each); lazy for samples that Dask has."""
+        """What the model answers about every sample, shape (N, *each); lazy for samples that Dask has.
+
+        `then` makes something else of the answers about a block, where the block is.
+        """
         question = self.model_.question(questions)
         dtype = samples.precision if dtype is None else np.dtype(dtype)
         asked = Asked(
@@ -149,6 +158,7 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             total,
             samples.missing,
             str(getattr(self, "device", "cpu")),
+            then,
         )
         return samples.array.ask(asked) if isinstance(samples.array, Blocks) else asked.about(samples.array)
 

@@ -7,7 +7,6 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -122,10 +121,6 @@ class Blocks:
 
     def ask(self, asked: Asked) -> Any:
         """What a model answers about every sample, as one array."""
-        raise NotImplementedError
-
-    def map(self, function: Callable[[Any], Any]) -> Any:
-        """The results of a function of a block, one entry per sample, as one array."""
         raise NotImplementedError
 
 
@@ -256,10 +251,6 @@ class Parts(Blocks):
         """What a model answers about every sample, as one array in memory."""
         return np.concatenate([asked.about(samples, block.first) for block, samples in self.read()])
 
-    def map(self, function: Callable[[Any], Any]) -> np.ndarray:
-        """The results of a function of a block, one entry per sample, as one array."""
-        return np.concatenate([function(samples) for _, samples in self.read()])
-
 
 def as_blocks(X: Any) -> Blocks | None:
     """X in blocks if it is not an array in memory; None if it is one, or can become one as usual."""
@@ -304,18 +295,6 @@ def in_memory(X: Any, what: str) -> None:
             f"{what} needs its samples in memory, and these are not: give it an array of some of them, "
             "such as X[:10000] (with .compute() if it is a Dask array)"
         )
-
-
-@dataclass(frozen=True)
-class Call:
-    """A method of a fitted estimator, to be asked about one block after the other, maybe on another machine."""
-
-    estimator: Any
-    method: str
-    args: tuple[Any, ...]
-
-    def __call__(self, block: np.ndarray) -> Any:
-        return getattr(self.estimator, self.method)(block, *self.args)
 
 
 def _open_all(parts: Any) -> list[Any]:

@@ -5,8 +5,6 @@ Nothing here is imported until a Dask array arrives.
 
 from __future__ import annotations
 
-import copy
-import dataclasses
 import math
 import warnings
 from collections.abc import Callable
@@ -19,7 +17,7 @@ import numpy as np
 
 from . import _matmix
 from ._asking import Asked
-from ._blocks import Blocks, Call, Pass
+from ._blocks import Blocks, Pass
 from ._elements import check_array, element_type
 
 RETRIES = 3
@@ -106,21 +104,10 @@ class DaskBlocks(Blocks):
 
     def ask(self, asked: Asked) -> Any:
         """What a model answers about every sample, as a lazy Dask array."""
-        return self._mapped(_answer_block, asked, asked.nothing(), dtype=self.dtype.name)
-
-    def map(self, function: Callable[[Any], Any]) -> Any:
-        """The results of a function of a block as a lazy Dask array."""
-        if isinstance(function, Call):
-            function = dataclasses.replace(function, estimator=_portable(function.estimator))
-        # One sample of nothing tells what comes out, and whether the samples fit the model at all.
-        like = np.asarray(function(np.zeros((1, *self.shape[1:]), self.array.dtype)))
-        return self._mapped(_call_block, function, like[:0])
-
-    def _mapped(self, over: Callable[..., Any], question: Any, nothing: np.ndarray, **options: Any) -> Any:
-        """One result per sample; `nothing` is that of a block without any."""
+        nothing = asked.nothing()
         return self.array.map_blocks(
-            partial(over, nothing=nothing, **options),
-            dask.delayed(question, pure=False, traverse=False),
+            partial(_answer_block, nothing=nothing, dtype=self.dtype.name),
+            dask.delayed(asked, pure=False, traverse=False),
             dtype=nothing.dtype,
             drop_axis=list(range(1, len(self.shape))),
             new_axis=list(range(1, nothing.ndim)),
@@ -158,10 +145,6 @@ def _answer_block(block: Any, asked: Asked, nothing: np.ndarray, dtype: str, blo
         return nothing
     first = place[0][0]
     return asked.about(_checked(block, shape, dtype, first), first, _threads_here())
-
-
-def _call_block(block: Any, function: Callable[[Any], Any], nothing: np.ndarray) -> Any:
-    return function(block) if len(block) else nothing
 
 
 def _checked(block: Any, shape: tuple[int, ...], dtype: str, first: int) -> np.ndarray:
@@ -234,11 +217,3 @@ def _given_up(error: BaseException) -> str:
 
 def _gone(client: Any) -> bool:
     return client.status not in ("running", "connecting")
-
-
-def _portable(estimator: Any) -> Any:
-    """The estimator without what only this process has."""
-    light = copy.copy(estimator)
-    if getattr(light, "callback", None) is not None:
-        light.callback = None
-    return light

@@ -247,33 +247,14 @@ class Question:
 
 @final
 class Recognizer:
-    """A gallery of known samples."""
+    """Known samples by what was answered about them."""
 
-    def __new__(
-        cls,
-        model: MixtureModel | LowRankModel,
-        x: NDArray[Any],
-        shape: Sequence[int],
-        preset: str | None,
-        scale: float,
-        classes: _Ints,
-        distance: str,
-        missing: str = "error",
-    ) -> Recognizer: ...
+    def __new__(cls, answers: _Floats, components: int | None, classes: _Ints, distance: str) -> Recognizer: ...
     @property
     def distance(self) -> str: ...
-    def neighbours(
-        self,
-        x: NDArray[Any],
-        shape: Sequence[int],
-        preset: str | None,
-        scale: float,
-        count: int,
-        missing: str = "error",
-    ) -> tuple[_Floats, _Ints]: ...
-    def predict(
-        self, x: NDArray[Any], shape: Sequence[int], preset: str | None, scale: float, missing: str = "error"
-    ) -> _Ints: ...
+    def neighbours(self, answers: _Floats, count: int) -> tuple[_Floats, _Ints, _Ints]: ...
+    @staticmethod
+    def from_bytes(bytes: bytes, components: int | None) -> Recognizer: ...
 
 @final
 class Elsewhere:

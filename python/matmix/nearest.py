@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -12,8 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from . import _matmix
-from ._blocks import Blocks, Call, in_memory
-from ._elements import check_array
+from ._blocks import in_memory
 from ._validation import Data, Samples, check_integer, check_samples, one_of, takes_nan
 from .mixture import Mixture
 from .published import MP2DPCA
@@ -71,7 +72,7 @@ class NearestCore(ClassifierMixin, BaseEstimator):
         self.prefit = prefit
 
     def fit(self, X: Data, y: ArrayLike) -> Self:
-        """Fits the model to the samples and keeps them as the gallery.
+        """Fits the model to the samples and keeps their cores as the gallery.
 
         Parameters
         ----------
@@ -83,7 +84,7 @@ class NearestCore(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        in_memory(X, "NearestCore keeps the samples it is fitted to; it")
+        in_memory(X, "the gallery of NearestCore")
         self._validate_params()
         model = Mixture() if self.estimator is None else self.estimator
         if isinstance(model, MP2DPCA):
@@ -98,9 +99,9 @@ class NearestCore(ClassifierMixin, BaseEstimator):
         check_classification_targets(y)
         self.classes_, index = np.unique(y, return_inverse=True)
         self.estimator_ = model if self.prefit else model.fit(samples.array)
-        self._gallery, self._scale = samples.array, samples.scale
-        self._index = np.ascontiguousarray(index, np.int64)
-        self._learn()
+        answers = self._answers(samples)
+        index = np.ascontiguousarray(index, np.int64)
+        self.model_ = _matmix.Recognizer(answers, self._n_components, index, str(self.distance))
         return self
 
     @property
@@ -109,23 +110,18 @@ class NearestCore(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self.model_.distance
 
-    def _learn(self) -> None:
-        model = self.estimator_
-        self.model_ = _matmix.Recognizer(
-            model.model_,
-            self._gallery,
-            model.sample_shape_,
-            model._preset,
-            self._scale,
-            self._index,
-            str(self.distance),
-            self._missing,
-        )
-
     @property
-    def _missing(self) -> str:
-        """What NaN is to the model."""
-        return str(getattr(self.estimator_, "missing", "error"))
+    def _n_components(self) -> int | None:
+        """How many components have responsibilities; None of a model without."""
+        return len(self.estimator_.weights_) if isinstance(self.estimator_, Mixture) else None
+
+    def _answers(
+        self, samples: Samples, then: Callable[[np.ndarray], np.ndarray] | None = None, dtype: Any = np.float64
+    ) -> Any:
+        """What samples are compared by, a row for each, or what `then` makes of it, one of `dtype` for each."""
+        k, size = self._n_components, int(np.prod(self.estimator_.rank_))
+        questions, width = (("core",), size) if k is None else (("all_cores", "responsibilities"), k * size + k)
+        return self.estimator_._ask(samples, *questions, each=(width,) if then is None else (), dtype=dtype, then=then)
 
     def _check(self, X: Data) -> Samples:
         check_is_fitted(self)
@@ -134,13 +130,7 @@ class NearestCore(ClassifierMixin, BaseEstimator):
     def predict(self, X: Data) -> np.ndarray:
         """The class of the nearest known sample, shape (N,); lazy for samples that Dask has."""
         samples = self._check(X)
-        if isinstance(samples.array, Blocks):
-            return samples.array.map(Call(self, "_classes_of", (samples.shape, samples.scale)))
-        return self._classes_of(samples.array, samples.shape, samples.scale)
-
-    def _classes_of(self, block: np.ndarray, shape: tuple[int, ...], scale: float) -> np.ndarray:
-        found = self.model_.predict(check_array(block), shape, self.estimator_._preset, scale, self._missing)
-        return self.classes_[found]
+        return self._answers(samples, _Nearest(self.model_, self.classes_), self.classes_.dtype)
 
     def kneighbors(
         self, X: Data, n_neighbors: int = 1, return_distance: bool = True
@@ -163,9 +153,8 @@ class NearestCore(ClassifierMixin, BaseEstimator):
         in_memory(X, "kneighbors")
         samples = self._check(X)
         count = check_integer("n_neighbors", n_neighbors, 1)
-        preset = self.estimator_._preset
-        found = self.model_.neighbours(samples.array, samples.shape, preset, samples.scale, count, samples.missing)
-        return found if return_distance else found[1]
+        distances, indices, _ = self.model_.neighbours(self._answers(samples), count)
+        return (distances, indices) if return_distance else indices
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
@@ -176,12 +165,13 @@ class NearestCore(ClassifierMixin, BaseEstimator):
         tags.input_tags.allow_nan = takes_nan(self.estimator)
         return tags
 
-    def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
-        state.pop("model_", None)
-        return state
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        if hasattr(self, "_gallery"):
-            self._learn()
+@dataclass(frozen=True)
+class _Nearest:
+    """The class of the nearest of known samples, by what was answered about new ones: all of it that travels."""
+
+    known: _matmix.Recognizer
+    classes: np.ndarray
+
+    def __call__(self, answers: np.ndarray) -> np.ndarray:
+        return self.classes[self.known.neighbours(answers, 1)[2][:, 0]]

@@ -1,95 +1,96 @@
-//! Nearest known samples in the space of the cores.
+//! Nearest known samples in the space of the cores, by what a model has answered about samples.
 
-use matmix::{Distance, Missing, Model};
-use numpy::{PyArray1, PyArrayDyn, PyReadonlyArray1};
-use pyo3::exceptions::PyTypeError;
+use matmix::{CoreGallery, Distance, Neighbour};
+use numpy::{PyArrayDyn, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
-use crate::arrays::{Elements, array, indices, places};
-use crate::errors::{choice, detached};
-use crate::low_rank::LowRankModel;
-use crate::mixture::MixtureModel;
+use crate::arrays::{array, places};
+use crate::errors::{choice, detached, to_python};
 
-/// Distances, and places in the gallery.
-type Found<'py> = (Bound<'py, PyArrayDyn<f64>>, Bound<'py, PyArrayDyn<i64>>);
+/// Distances, places in the gallery and classes.
+type Found<'py> = (Bound<'py, PyArrayDyn<f64>>, Bound<'py, PyArrayDyn<i64>>, Bound<'py, PyArrayDyn<i64>>);
 
-/// A gallery of known samples.
+/// What was answered about samples: a row for each.
+type Answers<'py> = PyReadonlyArray2<'py, f64>;
+
+/// Known samples by what was answered about them. Pickled, they are bytes from which nothing has to be learned again.
 #[pyclass(frozen, module = "matmix._matmix")]
 pub(crate) struct Recognizer {
-    recognizer: matmix::Recognizer,
+    gallery: CoreGallery,
+    components: Option<usize>,
 }
 
 #[pymethods]
 impl Recognizer {
+    /// Rows of all cores, followed by the responsibilities of so many components; of one core alone if that is None.
     #[new]
-    #[pyo3(signature = (model, x, shape, preset, scale, classes, distance, missing="error"))]
     fn new(
         py: Python<'_>,
-        model: &Bound<'_, PyAny>,
-        x: Elements<'_>,
-        shape: Vec<usize>,
-        preset: Option<&str>,
-        scale: f64,
+        answers: Answers<'_>,
+        components: Option<usize>,
         classes: PyReadonlyArray1<'_, i64>,
         distance: &str,
-        missing: &str,
     ) -> PyResult<Self> {
-        let model = if let Ok(mixture) = model.cast::<MixtureModel>() {
-            Model::Mixture(mixture.get().model.clone())
-        } else if let Ok(low_rank) = model.cast::<LowRankModel>() {
-            Model::LowRank(low_rank.get().model.clone())
-        } else {
-            return Err(PyTypeError::new_err("a MixtureModel or a LowRankModel is needed"));
-        };
         let distance: Distance = choice("distance", distance)?;
-        let missing: Missing = choice("missing", missing)?;
-        let samples = x.samples(&shape, preset, None, scale)?.with_missing(missing);
+        let (cores, gamma) = split(&answers, components)?;
         let classes = places(&classes, "class")?;
-        let recognizer = detached(py, || matmix::Recognizer::new(&model, &samples, &classes, distance))?;
-        Ok(Self { recognizer })
+        let gallery = detached(py, || CoreGallery::new(cores, gamma, &classes, distance))?;
+        Ok(Self { gallery, components })
     }
 
     /// What samples are compared by: what "auto" came to.
     #[getter]
     fn distance(&self) -> &'static str {
-        self.recognizer.distance().name()
+        self.gallery.distance().name()
     }
 
-    /// Distances and places in the gallery of the nearest samples, shape (N, count) each, nearest first.
-    #[pyo3(signature = (x, shape, preset, scale, count, missing="error"))]
-    fn neighbours<'py>(
-        &self,
-        py: Python<'py>,
-        x: Elements<'_>,
-        shape: Vec<usize>,
-        preset: Option<&str>,
-        scale: f64,
-        count: usize,
-        missing: &str,
-    ) -> PyResult<Found<'py>> {
-        let missing: Missing = choice("missing", missing)?;
-        let samples = x.samples(&shape, preset, None, scale)?.with_missing(missing);
-        let found = detached(py, || self.recognizer.neighbours(&samples, count))?;
-        let all = || found.iter().flatten();
-        let distances = all().map(|n| n.distance).collect();
-        let places = all().map(|n| n.index as i64).collect();
+    /// Distances, places in the gallery and classes of the nearest samples, shape (N, count) each, nearest first.
+    fn neighbours<'py>(&self, py: Python<'py>, answers: Answers<'_>, count: usize) -> PyResult<Found<'py>> {
+        let (cores, gamma) = split(&answers, self.components)?;
+        let found = detached(py, || self.gallery.neighbours(cores, gamma, count))?;
         let shape = [found.len(), count];
-        Ok((array(py, distances, &shape)?, array(py, places, &shape)?))
+        let numbers = |of: fn(&Neighbour) -> i64| {
+            let numbers: Vec<i64> = found.iter().flatten().map(of).collect();
+            array(py, numbers, &shape)
+        };
+        let distances = found.iter().flatten().map(|n| n.distance).collect();
+        Ok((array(py, distances, &shape)?, numbers(|n| n.index as i64)?, numbers(|n| n.class as i64)?))
     }
 
-    /// The classes of the nearest samples, shape (N,).
-    #[pyo3(signature = (x, shape, preset, scale, missing="error"))]
-    fn predict<'py>(
-        &self,
-        py: Python<'py>,
-        x: Elements<'_>,
-        shape: Vec<usize>,
-        preset: Option<&str>,
-        scale: f64,
-        missing: &str,
-    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
-        let missing: Missing = choice("missing", missing)?;
-        let samples = x.samples(&shape, preset, None, scale)?.with_missing(missing);
-        Ok(indices(py, detached(py, || self.recognizer.predict(&samples))?))
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Pickled<'py>)> {
+        let bytes = PyBytes::new(py, &self.gallery.to_bytes());
+        Ok((py.get_type::<Self>().getattr("from_bytes")?, (bytes, self.components)))
     }
+
+    /// The gallery in its bytes.
+    #[staticmethod]
+    fn from_bytes(bytes: &[u8], components: Option<usize>) -> PyResult<Self> {
+        Ok(Self { gallery: CoreGallery::from_bytes(bytes).map_err(to_python)?, components })
+    }
+}
+
+/// What a pickled gallery is made of.
+type Pickled<'py> = (Bound<'py, PyBytes>, Option<usize>);
+
+/// Cores and responsibilities, which are 1 where a model has none.
+fn split(answers: &Answers<'_>, components: Option<usize>) -> PyResult<(Vec<f64>, Vec<f64>)> {
+    let (rows, width) = (answers.shape()[0], answers.shape()[1]);
+    let gammas = components.unwrap_or(0);
+    if width <= gammas {
+        let problem =
+            format!("{width} answers about a sample hold no cores beside {gammas} responsibilities");
+        return Err(PyValueError::new_err(problem));
+    }
+    let (mut cores, mut gamma) = (Vec::with_capacity(rows * (width - gammas)), Vec::new());
+    for row in answers.as_slice()?.chunks_exact(width) {
+        let (of_cores, of_gamma) = row.split_at(width - gammas);
+        cores.extend(of_cores);
+        gamma.extend(of_gamma);
+    }
+    if components.is_none() {
+        gamma = vec![1.0; rows];
+    }
+    Ok((cores, gamma))
 }

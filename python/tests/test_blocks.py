@@ -236,7 +236,7 @@ def test_what_needs_memory_says_so(digits):
     model = matmix.Mixture(**OPTIONS).fit(X)
     with pytest.raises(TypeError, match=r"a report needs its samples in memory.*X\[:10000\]"):
         model.report(in_parts(X), "never.html")
-    with pytest.raises(TypeError, match="NearestCore keeps the samples it is fitted to"):
+    with pytest.raises(TypeError, match="the gallery of NearestCore needs its samples in memory"):
         matmix.NearestCore(model).fit(in_parts(X), y)
     known = matmix.NearestCore(model, prefit=True).fit(X, y)
     np.testing.assert_array_equal(known.predict(in_parts(X)), known.predict(X))

@@ -413,6 +413,22 @@ def test_what_travels_is_the_question(lazy, serial, cluster):
         model.transform(da.from_array(holed, chunks=(STEP, -1, -1))).compute()
 
 
+@pytest.mark.parametrize("estimator", [matmix.Mixture(**OPTIONS), matmix.LowRank(rank=3)])
+@pytest.mark.parametrize("distance", ["paper", "weighted", "fisher"])
+def test_the_nearest_are_found_where_the_samples_are(X, lazy, cluster, estimator, distance):
+    class Untransportable(matmix.NearestCore):
+        def __reduce_ex__(self, protocol):
+            raise AssertionError("was pickled")
+
+    names = np.array(["odd", "even", "neither"])[np.arange(len(X)) % 3]
+    known = Untransportable(estimator, distance=distance).fit(X[::2], names[::2])
+    found = known.predict(lazy)
+    assert isinstance(found, da.Array) and found.chunks[0] == lazy.chunks[0] and found.dtype == names.dtype
+    np.testing.assert_array_equal(found.compute(), known.predict(X))
+    _, places = known.kneighbors(X)
+    np.testing.assert_array_equal(known.predict(X), names[::2][places[:, 0]])
+
+
 def test_flat_samples_and_single_precision(X, serial):
     flat = da.from_array(X.reshape(len(X), -1).astype(np.float32), chunks=(STEP, 300))
     with dask.config.set(scheduler="synchronous"):
@@ -453,7 +469,7 @@ def test_what_cannot_be_used_is_said(X, lazy, serial):
         serial.predict(lazy[:, :, 1:])
     with pytest.raises(TypeError, match="a step on a batch is taken in this process"):
         matmix.Mixture().partial_fit(lazy)
-    with pytest.raises(TypeError, match="NearestCore keeps the samples"):
+    with pytest.raises(TypeError, match="the gallery of NearestCore needs its samples in memory"):
         matmix.NearestCore().fit(lazy, np.zeros(len(X)))
     with pytest.raises(TypeError, match="a report needs its samples in memory"):
         serial.report(lazy, "never.html")

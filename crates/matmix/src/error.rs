@@ -264,10 +264,10 @@ pub enum Error {
         problem: String,
     },
 
-    /// Bytes that are no task or no sums.
+    /// Bytes that are no task, no sums or no gallery.
     #[error("these bytes are not a readable {what}: {problem}")]
     Bytes {
-        /// What they should be: "task", "sums".
+        /// What they should be: "task", "sums", "gallery".
         what: &'static str,
         /// What was found, and what would be right.
         problem: String,

@@ -66,8 +66,8 @@ pub use model::{
 pub use pass::{Backend, Engine, Imputed, Precision};
 pub use preset::{Preset, PresetFit};
 pub use recognize::{
-    Distance, Neighbour, PatchFisher, PatchFisherOptions, PatchRecognizer, Recognition, Recognizer,
-    RidgeScores,
+    CoreGallery, Distance, Neighbour, PatchFisher, PatchFisherOptions, PatchRecognizer, Recognition,
+    Recognizer, RidgeScores,
 };
 pub use temper::Temper;
 

@@ -60,7 +60,7 @@ pub use task::{AnySums, SumTree, Task};
 use crate::error::{Error, Result, sides};
 pub use crate::walk::Stage;
 pub use crate::walk::tree::levels as tree_levels;
-use wire::{Reader, Writer};
+pub(crate) use wire::{Content, Reader, Writer};
 
 /// One pass over the samples as a value: everything it needs but the samples.
 ///

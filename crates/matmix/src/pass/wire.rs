@@ -21,6 +21,8 @@ const CHECKSUM: usize = 4;
 pub(crate) enum Content {
     Task,
     Sums,
+    /// Known samples, to be compared with others.
+    Gallery,
 }
 
 impl Content {
@@ -28,6 +30,7 @@ impl Content {
         match self {
             Content::Task => *b"MMXT",
             Content::Sums => *b"MMXS",
+            Content::Gallery => *b"MMXG",
         }
     }
 
@@ -35,6 +38,7 @@ impl Content {
         match self {
             Content::Task => "task",
             Content::Sums => "sums",
+            Content::Gallery => "gallery",
         }
     }
 }
@@ -160,7 +164,9 @@ impl<'a> Reader<'a> {
             return Err(reader.wrong(format!("they are {} bytes and end inside the header", bytes.len())));
         }
         if bytes[..4] != content.magic() {
-            let other = [Content::Task, Content::Sums].into_iter().find(|c| bytes[..4] == c.magic());
+            let other = [Content::Task, Content::Sums, Content::Gallery]
+                .into_iter()
+                .find(|c| bytes[..4] == c.magic());
             return Err(reader.wrong(match other {
                 Some(other) => format!("they hold {}", other.name()),
                 None => "they were not written by matmix".into(),

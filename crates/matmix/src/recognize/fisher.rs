@@ -6,6 +6,7 @@
 
 use crate::error::{Error, Result};
 use crate::linalg::{Matrix, SymmetricFactor, eigen_symmetric};
+use crate::pass::{Reader, Writer};
 
 /// Directions that separate classes; features are compared by the cosine along them.
 #[derive(Debug, Clone)]
@@ -81,6 +82,25 @@ impl Fisher {
         }
         if !directions.is_finite() {
             return Err(degenerate());
+        }
+        Ok(Self { mean, directions })
+    }
+
+    /// How many directions there are.
+    pub(crate) fn directions(&self) -> usize {
+        self.directions.cols()
+    }
+
+    pub(crate) fn write(&self, to: &mut Writer) {
+        to.reals(&self.mean);
+        to.matrix(&self.directions);
+    }
+
+    /// The way back, of features of this length.
+    pub(crate) fn read(from: &mut Reader<'_>, length: usize) -> Result<Self> {
+        let (mean, directions) = (from.reals()?, from.matrix()?);
+        if mean.len() != length || directions.rows() != length {
+            return Err(from.wrong("their directions are of features of another length"));
         }
         Ok(Self { mean, directions })
     }

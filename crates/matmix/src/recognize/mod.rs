@@ -2,12 +2,14 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `gallery` | known samples by what a model says about them, their features, and their distances |
 //! | `fisher` | a linear discriminant |
 //! | `search` | the nearest of many features |
 //! | `patch_recognizer`, `patch_fisher`, `ridge` | recognition by patches: Fisher vectors, ridge regression on the classes |
 //! | `tests` | the search against the plain formula |
 
 mod fisher;
+mod gallery;
 mod patch_fisher;
 mod patch_recognizer;
 mod ridge;
@@ -15,23 +17,18 @@ mod search;
 #[cfg(test)]
 mod tests;
 
-use crate::cpu::Cpu;
-use crate::data::Samples;
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::options::choices;
-use crate::parallel;
-use fisher::Fisher;
+use crate::pass::Engine;
+pub use gallery::CoreGallery;
+use gallery::{Features, plain_distance};
 pub use patch_fisher::{PatchFisher, PatchFisherOptions};
 pub use patch_recognizer::PatchRecognizer;
 pub use ridge::RidgeScores;
-use search::Index;
 
 /// The most classes a gallery can have.
 const MAX_CLASSES: usize = 1 << 14;
-
-/// The largest gallery whose discriminant is learned without being asked for.
-const LEARNED: usize = 1 << 12;
 
 choices! {
     /// How two samples are compared.
@@ -79,11 +76,7 @@ choices! {
 #[derive(Debug, Clone)]
 pub struct Recognizer {
     model: Model,
-    distance: Distance,
-    gallery: Features,
-    index: Index,
-    classes: Vec<usize>,
-    fisher: Option<Fisher>,
+    gallery: CoreGallery,
 }
 
 /// A neighbour: which sample of the gallery, and how far.
@@ -135,95 +128,39 @@ pub struct Recognition {
     pub confusion: Vec<Vec<usize>>,
 }
 
-/// The features of a set: all K cores one after the other, and the responsibilities.
-#[derive(Debug, Clone)]
-struct Features {
-    n: usize,
-    parts: usize,
-    part_len: usize,
-    cores: Vec<f64>,
-    gamma: Vec<f64>,
-}
-
-impl Features {
-    fn of(model: &Model, samples: &Samples<'_>) -> Result<Self> {
-        let n = samples.len();
-        match model {
-            Model::Mixture(model) => {
-                let p = model.project(samples)?;
-                let (parts, part_len) = (model.n_components(), model.core_len());
-                Ok(Self { n, parts, part_len, cores: p.cores, gamma: p.responsibilities })
-            }
-            Model::LowRank(model) => {
-                let cores = model.transform(samples)?;
-                Ok(Self { n, parts: 1, part_len: model.core_len(), cores, gamma: vec![1.0; n] })
-            }
-        }
-    }
-
-    fn row(&self, n: usize) -> &[f64] {
-        let len = self.parts * self.part_len;
-        &self.cores[n * len..(n + 1) * len]
-    }
-}
-
 impl Recognizer {
     /// Learns a gallery: one class (a number from 0) per sample.
     ///
     /// # Errors
     /// If there is not one class per sample, there are too many classes, the samples do not fit the model, or a discriminant was asked for and cannot be learned.
-    pub fn new(model: &Model, gallery: &Samples<'_>, classes: &[usize], distance: Distance) -> Result<Self> {
+    pub fn new(model: &Model, gallery: &dyn Engine, classes: &[usize], distance: Distance) -> Result<Self> {
         if classes.len() != gallery.len() {
             return Err(Error::Count { what: "labels", expected: gallery.len(), found: classes.len() });
         }
         check_classes(classes)?;
-        let mut features = Features::of(model, gallery)?;
-        let learn = || Fisher::learn(&features.cores, features.n, classes);
-        let fisher = match distance {
-            Distance::Fisher => Some(learn()?),
-            // Whatever keeps it from being learned is no mistake of somebody who has not asked for it.
-            Distance::Auto if several_of_each(classes) && classes.len() <= LEARNED => learn().ok(),
-            _ => None,
-        };
-        let distance = match (distance, &fisher) {
-            (_, Some(_)) => Distance::Fisher,
-            (Distance::Auto, None) => Distance::Paper,
-            _ => distance,
-        };
-        if let Some(fisher) = &fisher {
-            features = fisher.features(&features);
-        }
-        let index = Index::new(&features, distance);
-        let classes = classes.to_vec();
-        Ok(Self { model: model.clone(), distance, gallery: features, index, classes, fisher })
+        let gallery = CoreGallery::of(Features::of(model, gallery)?, classes, distance)?;
+        Ok(Self { model: model.clone(), gallery })
     }
 
     /// What samples are compared by: never `Auto`, but what that came to.
     pub fn distance(&self) -> Distance {
-        self.distance
+        self.gallery.distance()
     }
 
     /// The `count` nearest samples of the gallery for every probe, nearest first.
     ///
     /// # Errors
     /// If `count` is zero or larger than the gallery, or the probes do not fit the model.
-    pub fn neighbours(&self, probes: &Samples<'_>, count: usize) -> Result<Vec<Vec<Neighbour>>> {
-        check_count(count, self.gallery.n)?;
-        let mut features = Features::of(&self.model, probes)?;
-        if let Some(fisher) = &self.fisher {
-            features = fisher.features(&features);
-        }
-        let exact = |n, m| plain_distance(&features, n, &self.gallery, m, self.distance);
-        let found = self.index.nearest(&features, self.distance, count, Cpu::best(), exact);
-        let neighbour = |(distance, index)| Neighbour { index, class: self.classes[index], distance };
-        Ok(found.into_iter().map(|nearest| nearest.into_iter().map(neighbour).collect()).collect())
+    pub fn neighbours(&self, probes: &dyn Engine, count: usize) -> Result<Vec<Vec<Neighbour>>> {
+        check_count(count, self.gallery.len())?;
+        Ok(self.gallery.nearest(Features::of(&self.model, probes)?, count))
     }
 
     /// The class of the nearest sample of the gallery for every probe.
     ///
     /// # Errors
     /// If the probes do not fit the model.
-    pub fn predict(&self, probes: &Samples<'_>) -> Result<Vec<usize>> {
+    pub fn predict(&self, probes: &dyn Engine) -> Result<Vec<usize>> {
         Ok(self.neighbours(probes, 1)?.iter().map(|n| n[0].class).collect())
     }
 
@@ -231,12 +168,12 @@ impl Recognizer {
     ///
     /// # Errors
     /// As [`predict`](Self::predict), and if there is not one class per probe, or there are too many.
-    pub fn evaluate(&self, probes: &Samples<'_>, classes: &[usize]) -> Result<Recognition> {
+    pub fn evaluate(&self, probes: &dyn Engine, classes: &[usize]) -> Result<Recognition> {
         if classes.len() != probes.len() {
             return Err(Error::Count { what: "labels", expected: probes.len(), found: classes.len() });
         }
         check_classes(classes)?;
-        Ok(recognition(self.predict(probes)?, classes, &self.classes))
+        Ok(recognition(self.predict(probes)?, classes, self.gallery.classes()))
     }
 }
 
@@ -263,45 +200,6 @@ fn check_count(count: usize, gallery: usize) -> Result<()> {
     Ok(())
 }
 
-/// The distance of probe `n` to sample `m` of the gallery, as its formula says.
-fn plain_distance(probes: &Features, n: usize, gallery: &Features, m: usize, distance: Distance) -> f64 {
-    let (a, b) = (probes.row(n), gallery.row(m));
-    if distance == Distance::Fisher {
-        // Both are unit vectors.
-        return 1.0 - a.iter().zip(b).map(|(x, y)| x * y).sum::<f64>();
-    }
-    let k = probes.parts;
-    let (a_gamma, b_gamma) = (&probes.gamma[n * k..(n + 1) * k], &gallery.gamma[m * k..(m + 1) * k]);
-    // Samples of different components have weights so small that their products with distances would vanish, and
-    // leave a distance of zero. A factor common to all of them changes nothing else.
-    let vanishing =
-        distance == Distance::Weighted && a_gamma.iter().zip(b_gamma).all(|(a, b)| a * b < 1e-100);
-    let factor = if vanishing { 600f64.exp2() } else { 1.0 };
-    let mut sum = 0.0;
-    let mut weights = 0.0;
-    for j in 0..k {
-        let at = j * probes.part_len..(j + 1) * probes.part_len;
-        let square: f64 = a[at.clone()].iter().zip(&b[at]).map(|(x, y)| (x - y) * (x - y)).sum();
-        let weight = if distance == Distance::Weighted { factor * a_gamma[j] * b_gamma[j] } else { 1.0 };
-        sum += weight * square.sqrt();
-        weights += weight;
-    }
-    // Deviation: the footnote's weights are all zero for two samples of different components, which would make
-    // them the nearest of all. Dividing by their sum compares like with like, and no common component is far.
-    if distance == Distance::Weighted {
-        if weights > 0.0 { sum / weights } else { f64::INFINITY }
-    } else {
-        sum
-    }
-}
-
-/// Whether there are two or more samples of every class that there is.
-fn several_of_each(classes: &[usize]) -> bool {
-    let mut sorted = classes.to_vec();
-    sorted.sort_unstable();
-    sorted.chunk_by(|a, b| a == b).all(|class| class.len() > 1)
-}
-
 /// Classes number rows and columns of the confusion matrix: a wild one would be an allocation no data explains.
 fn check_classes(classes: &[usize]) -> Result<()> {
     match classes.iter().find(|&&c| c >= MAX_CLASSES) {
@@ -311,13 +209,5 @@ fn check_classes(classes: &[usize]) -> Result<()> {
             expected: "numbers from 0 to 16383, one for each class",
         }),
         None => Ok(()),
-    }
-}
-
-impl Fisher {
-    fn features(&self, of: &Features) -> Features {
-        let cores = parallel::map(of.n, |n| self.project(of.row(n))).concat();
-        let part_len = cores.len() / of.n.max(1);
-        Features { n: of.n, parts: 1, part_len, cores, gamma: vec![1.0; of.n] }
     }
 }

@@ -6,8 +6,9 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
 
+use super::Distance;
+use super::gallery::{Features, plain_distance};
 use super::search::{Index, MANY, Nearest};
-use super::{Distance, Features, plain_distance};
 use crate::cpu::Cpu;
 
 /// Features around a few centres; γ nearly one-hot.

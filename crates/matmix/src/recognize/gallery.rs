@@ -1,0 +1,266 @@
+//! Known samples by what a model says about them: all that is needed to find the nearest, wherever new samples are.
+
+use super::fisher::Fisher;
+use super::search::Index;
+use super::{Distance, Neighbour, check_classes, check_count};
+use crate::cpu::Cpu;
+use crate::error::{Error, Result};
+use crate::model::Model;
+use crate::parallel;
+use crate::pass::{Content, Engine, Reader, Writer};
+
+/// The largest gallery whose discriminant is learned without being asked for.
+const LEARNED: usize = 1 << 12;
+
+/// The cores and responsibilities of known samples with their classes: a [`Recognizer`](super::Recognizer) without its model.
+///
+/// Whoever asks the model about new samples elsewhere ([`AskPass`](crate::pass::AskPass)) finds the nearest by its answers. As bytes it
+/// can travel to where they are; nothing is learned again there.
+///
+/// ```
+/// use matmix::{CoreGallery, Distance};
+///
+/// // Two samples under one component with cores of two numbers.
+/// let known = CoreGallery::new(vec![3.0, 4.0, 0.0, 1.0], vec![1.0, 1.0], &[7, 8], Distance::Paper)?;
+/// let there = CoreGallery::from_bytes(&known.to_bytes())?;
+/// let found = there.neighbours(vec![0.0, 0.0], vec![1.0], 2)?;
+/// let [near, far] = [0, 1].map(|i| (found[0][i].class, found[0][i].distance));
+/// assert_eq!((near, far), ((8, 1.0), (7, 5.0)));
+/// # Ok::<(), matmix::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct CoreGallery {
+    distance: Distance,
+    /// How many responsibilities and numbers in all cores a new sample has.
+    sides: [usize; 2],
+    /// What is compared: along the directions of the discriminant, if there is one.
+    features: Features,
+    index: Index,
+    classes: Vec<usize>,
+    fisher: Option<Fisher>,
+}
+
+impl CoreGallery {
+    /// Learns a gallery from the cores of its samples under all components, N × K·ρ, their responsibilities, N × K, and one class (a
+    /// number from 0) per sample. A low-rank model is one component, whose responsibilities are 1.
+    ///
+    /// # Errors
+    /// If these do not fit each other, there are too many classes, or a discriminant was asked for and cannot be learned.
+    pub fn new(
+        cores: Vec<f64>,
+        responsibilities: Vec<f64>,
+        classes: &[usize],
+        distance: Distance,
+    ) -> Result<Self> {
+        check_classes(classes)?;
+        let n = classes.len();
+        if n == 0 || responsibilities.is_empty() || !responsibilities.len().is_multiple_of(n) {
+            return Err(Error::DataLength { shape: vec![n], found: responsibilities.len() });
+        }
+        let parts = responsibilities.len() / n;
+        let part_len = cores.len() / responsibilities.len();
+        Self::of(Features::new(cores, responsibilities, parts, part_len)?, classes, distance)
+    }
+
+    /// The same from features; one class per sample.
+    pub(super) fn of(mut features: Features, classes: &[usize], distance: Distance) -> Result<Self> {
+        let sides = [features.parts, features.parts * features.part_len];
+        let learn = || Fisher::learn(&features.cores, features.n, classes);
+        let fisher = match distance {
+            Distance::Fisher => Some(learn()?),
+            // Whatever keeps it from being learned is no mistake of somebody who has not asked for it.
+            Distance::Auto if several_of_each(classes) && classes.len() <= LEARNED => learn().ok(),
+            _ => None,
+        };
+        let distance = match (distance, &fisher) {
+            (_, Some(_)) => Distance::Fisher,
+            (Distance::Auto, None) => Distance::Paper,
+            _ => distance,
+        };
+        if let Some(fisher) = &fisher {
+            features = fisher.features(&features);
+        }
+        let index = Index::new(&features, distance);
+        Ok(Self { distance, sides, features, index, classes: classes.to_vec(), fisher })
+    }
+
+    /// What samples are compared by: never `Auto`, but what that came to.
+    pub fn distance(&self) -> Distance {
+        self.distance
+    }
+
+    /// How many samples are known.
+    pub fn len(&self) -> usize {
+        self.features.n
+    }
+
+    /// Whether there are none, which there never are.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub(super) fn classes(&self) -> &[usize] {
+        &self.classes
+    }
+
+    /// The `count` nearest known samples for every probe, by its cores, N × K·ρ, and responsibilities, N × K; nearest first.
+    ///
+    /// # Errors
+    /// If `count` is zero or larger than the gallery, or the probes are of another model.
+    pub fn neighbours(
+        &self,
+        cores: Vec<f64>,
+        responsibilities: Vec<f64>,
+        count: usize,
+    ) -> Result<Vec<Vec<Neighbour>>> {
+        check_count(count, self.len())?;
+        let [parts, len] = self.sides;
+        Ok(self.nearest(Features::new(cores, responsibilities, parts, len / parts)?, count))
+    }
+
+    /// The same for features of the gallery's own model, and a count that was checked.
+    pub(super) fn nearest(&self, mut probes: Features, count: usize) -> Vec<Vec<Neighbour>> {
+        if let Some(fisher) = &self.fisher {
+            probes = fisher.features(&probes);
+        }
+        let exact = |n, m| plain_distance(&probes, n, &self.features, m, self.distance);
+        let found = self.index.nearest(&probes, self.distance, count, Cpu::best(), exact);
+        let neighbour = |(distance, index)| Neighbour { index, class: self.classes[index], distance };
+        found.into_iter().map(|nearest| nearest.into_iter().map(neighbour).collect()).collect()
+    }
+
+    /// The gallery as bytes, versioned and with a checksum.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut to = Writer::new(Content::Gallery, u8::from(self.fisher.is_some()));
+        to.name(self.distance.name());
+        to.sizes(&self.sides);
+        to.sizes(&self.classes);
+        to.size(self.features.parts);
+        to.reals(&self.features.cores);
+        to.reals(&self.features.gamma);
+        if let Some(fisher) = &self.fisher {
+            fisher.write(&mut to);
+        }
+        to.finish()
+    }
+
+    /// The way back.
+    ///
+    /// # Errors
+    /// If they are not the bytes of a gallery, or of one that another version has written.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let (learned, mut from) = Reader::open(Content::Gallery, bytes)?;
+        let distance = from.name()?.parse().map_err(|e: Error| from.wrong(e.to_string()))?;
+        let sides = from.fixed_sizes()?;
+        let (classes, parts) = (from.sizes()?, from.size()?);
+        let (cores, gamma) = (from.reals()?, from.reals()?);
+        let fisher = if learned == 1 { Some(Fisher::read(&mut from, sides[1])?) } else { None };
+        let part_len = cores.len() / gamma.len().max(1);
+        let features = Features::new(cores, gamma, parts, part_len);
+        let features = features.map_err(|e| from.wrong(e.to_string()))?;
+        let along = fisher.as_ref().map_or(sides[1], Fisher::directions);
+        let fits = sides[0] > 0 && sides[1].is_multiple_of(sides[0]) && parts * part_len == along;
+        if !fits || classes.is_empty() || classes.len() != features.n {
+            return Err(from.wrong("their lengths do not fit each other"));
+        }
+        check_classes(&classes).map_err(|e| from.wrong(e.to_string()))?;
+        from.finish()?;
+        let index = Index::new(&features, distance);
+        Ok(Self { distance, sides, features, index, classes, fisher })
+    }
+}
+
+/// The features of a set: all K cores one after the other, and the responsibilities.
+#[derive(Debug, Clone)]
+pub(super) struct Features {
+    pub(super) n: usize,
+    pub(super) parts: usize,
+    pub(super) part_len: usize,
+    pub(super) cores: Vec<f64>,
+    pub(super) gamma: Vec<f64>,
+}
+
+impl Features {
+    /// Features of so many parts of this length, checked.
+    fn new(cores: Vec<f64>, gamma: Vec<f64>, parts: usize, part_len: usize) -> Result<Self> {
+        let n = gamma.len() / parts.max(1);
+        if parts == 0 || n * parts != gamma.len() {
+            return Err(Error::DataLength { shape: vec![parts], found: gamma.len() });
+        }
+        if part_len == 0 || gamma.len().checked_mul(part_len) != Some(cores.len()) {
+            return Err(Error::DataLength { shape: vec![n, parts, part_len], found: cores.len() });
+        }
+        Ok(Self { n, parts, part_len, cores, gamma })
+    }
+
+    /// What a model says about samples.
+    pub(super) fn of(model: &Model, samples: &dyn Engine) -> Result<Self> {
+        match model {
+            Model::Mixture(model) => {
+                let p = model.project(samples)?;
+                Self::new(p.cores, p.responsibilities, model.n_components(), model.core_len())
+            }
+            Model::LowRank(model) => {
+                Self::new(model.transform(samples)?, vec![1.0; samples.len()], 1, model.core_len())
+            }
+        }
+    }
+
+    pub(super) fn row(&self, n: usize) -> &[f64] {
+        let len = self.parts * self.part_len;
+        &self.cores[n * len..(n + 1) * len]
+    }
+}
+
+/// The distance of probe `n` to sample `m` of the gallery, as its formula says.
+pub(super) fn plain_distance(
+    probes: &Features,
+    n: usize,
+    gallery: &Features,
+    m: usize,
+    distance: Distance,
+) -> f64 {
+    let (a, b) = (probes.row(n), gallery.row(m));
+    if distance == Distance::Fisher {
+        // Both are unit vectors.
+        return 1.0 - a.iter().zip(b).map(|(x, y)| x * y).sum::<f64>();
+    }
+    let k = probes.parts;
+    let (a_gamma, b_gamma) = (&probes.gamma[n * k..(n + 1) * k], &gallery.gamma[m * k..(m + 1) * k]);
+    // Samples of different components have weights so small that their products with distances would vanish, and
+    // leave a distance of zero. A factor common to all of them changes nothing else.
+    let vanishing =
+        distance == Distance::Weighted && a_gamma.iter().zip(b_gamma).all(|(a, b)| a * b < 1e-100);
+    let factor = if vanishing { 600f64.exp2() } else { 1.0 };
+    let mut sum = 0.0;
+    let mut weights = 0.0;
+    for j in 0..k {
+        let at = j * probes.part_len..(j + 1) * probes.part_len;
+        let square: f64 = a[at.clone()].iter().zip(&b[at]).map(|(x, y)| (x - y) * (x - y)).sum();
+        let weight = if distance == Distance::Weighted { factor * a_gamma[j] * b_gamma[j] } else { 1.0 };
+        sum += weight * square.sqrt();
+        weights += weight;
+    }
+    // Deviation: the footnote's weights are all zero for two samples of different components, which would make
+    // them the nearest of all. Dividing by their sum compares like with like, and no common component is far.
+    if distance == Distance::Weighted {
+        if weights > 0.0 { sum / weights } else { f64::INFINITY }
+    } else {
+        sum
+    }
+}
+
+/// Whether there are two or more samples of every class that there is.
+fn several_of_each(classes: &[usize]) -> bool {
+    let mut sorted = classes.to_vec();
+    sorted.sort_unstable();
+    sorted.chunk_by(|a, b| a == b).all(|class| class.len() > 1)
+}
+
+impl Fisher {
+    fn features(&self, of: &Features) -> Features {
+        let cores = parallel::map(of.n, |n| self.project(of.row(n))).concat();
+        let part_len = cores.len() / of.n.max(1);
+        Features { n: of.n, parts: 1, part_len, cores, gamma: vec![1.0; of.n] }
+    }
+}
