@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use matmix::data::Labels;
-use matmix::report::{Axis, Colours, HeldOut, ReportOptions, recognise, write_report};
+use matmix::report::{Axis, HeldOut, ReportOptions, recognise, write_report};
 use matmix::{
     Device, FitOptions, Meter, Missing, Mixture, Model, ModelFile, OnlineFit, Preset, SelectOptions, Start,
     Temper,
@@ -400,12 +400,7 @@ impl MixtureModel {
             value: Axis::parse(value, 1).map_err(to_python)?,
             recognition,
             held_out,
-            colours: match colours {
-                "grey" => Colours::Grey,
-                "sequential" => Colours::Sequential,
-                "diverging" => Colours::Diverging,
-                _ => Colours::Auto,
-            },
+            colours: colours.parse().map_err(to_python)?,
             seed,
             history: serde_json::from_str(history).ok(),
             ..ReportOptions::default()

@@ -69,7 +69,7 @@ pub(crate) fn add(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("CHOICES", choices)?;
     m.add("DEFAULTS", serde_json::to_string(&FitOptions::default()).unwrap_or_default())?;
     let presets = PyDict::new(m.py());
-    for preset in Preset::ALL {
+    for &preset in Preset::ALL {
         presets.set_item(preset.name(), Bound::new(m.py(), PublishedModel::from(preset))?)?;
     }
     m.add("PRESETS", presets)

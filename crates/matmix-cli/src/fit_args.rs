@@ -20,7 +20,7 @@ where
 
 /// A preset by its name.
 pub(crate) fn preset() -> impl TypedValueParser<Value = Preset> {
-    choice(&Preset::ALL)
+    choice(Preset::ALL)
 }
 
 /// The file of what was fitted. It does not say how long that took: the same fit gives the same file.

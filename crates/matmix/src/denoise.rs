@@ -29,7 +29,8 @@ const LEFT: f64 = 1e-6;
 /// assert_eq!((denoiser.model().shape(), denoiser.model().rank()), (&[4, 6][..], &[4, 5][..]));
 /// # Ok::<(), matmix::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct PatchDenoiserOptions {
     /// The sides of the patches: one for all modes or one per mode.
     pub size: Vec<usize>,

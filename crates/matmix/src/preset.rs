@@ -4,40 +4,42 @@ use crate::data::{Missing, ModelFile, Samples};
 use crate::error::{Error, Result};
 use crate::fit::{FitOptions, LowRankOptions, Observer, fit_low_rank_on, fit_on};
 use crate::model::{History, Model};
+use crate::options::named;
 use crate::pass::{Backend, Engine, MissingCells};
 
-/// A model by the name it was published under.
-///
-/// ```
-/// use matmix::{Preset, Samples};
-///
-/// let preset: Preset = "mixppca".parse()?;
-/// assert!(preset.is_mixture() && preset.fits_order(2));
-/// // It looks at matrices as vectors, with as many factors as a core has entries.
-/// let samples = Samples::from_vec(&[4, 3], vec![0.0; 120])?;
-/// assert_eq!((preset.view(&samples)?.shape(), preset.rank(&[4, 3], &[2, 2])), (&[12][..], vec![4]));
-/// # Ok::<(), matmix::Error>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Preset {
-    /// Principal component analysis of the flattened samples.
-    Pca,
-    /// Two-dimensional PCA (Yang, Zhang, Frangi, Yang 2004): the rows are kept whole, the columns reduced.
-    TwoDPca,
-    /// Generalized low rank approximations of matrices (Ye 2005): both modes reduced, not centred.
-    Glram,
-    /// Multilinear PCA (Lu, Plataniotis, Venetsanopoulos 2008): every mode reduced, centred.
-    Mpca,
-    /// Probabilistic PCA (Tipping, Bishop 1999) of the flattened samples.
-    Ppca,
-    /// Probabilistic second-order PCA (Yu, Bi, Ye 2011): matrices, one component.
-    Psopca,
-    /// Mixture of probabilistic PCA (Tipping, Bishop 1999) of the flattened samples.
-    MixPpca,
-    /// Mixture of probabilistic 2DPCA (Wang, Chen, Hu, Luo 2008): a mixture over the rows of the matrices.
-    Mp2dPca,
-    /// Mixture of bilateral-projection 2DPPCA (Ju, Sun, Gao, Liu, Hu 2016): the paper's model, for any order.
-    MixB2dPpca,
+named! {
+    /// A model by the name it was published under.
+    ///
+    /// ```
+    /// use matmix::{Preset, Samples};
+    ///
+    /// let preset: Preset = "mixppca".parse()?;
+    /// assert!(preset.is_mixture() && preset.fits_order(2));
+    /// // It looks at matrices as vectors, with as many factors as a core has entries.
+    /// let samples = Samples::from_vec(&[4, 3], vec![0.0; 120])?;
+    /// assert_eq!((preset.view(&samples)?.shape(), preset.rank(&[4, 3], &[2, 2])), (&[12][..], vec![4]));
+    /// # Ok::<(), matmix::Error>(())
+    /// ```
+    pub enum Preset {
+        /// Principal component analysis of the flattened samples.
+        Pca = "pca",
+        /// Two-dimensional PCA (Yang, Zhang, Frangi, Yang 2004): the rows are kept whole, the columns reduced.
+        TwoDPca = "2dpca",
+        /// Generalized low rank approximations of matrices (Ye 2005): both modes reduced, not centred.
+        Glram = "glram",
+        /// Multilinear PCA (Lu, Plataniotis, Venetsanopoulos 2008): every mode reduced, centred.
+        Mpca = "mpca",
+        /// Probabilistic PCA (Tipping, Bishop 1999) of the flattened samples.
+        Ppca = "ppca",
+        /// Probabilistic second-order PCA (Yu, Bi, Ye 2011): matrices, one component.
+        Psopca = "psopca",
+        /// Mixture of probabilistic PCA (Tipping, Bishop 1999) of the flattened samples.
+        MixPpca = "mixppca",
+        /// Mixture of probabilistic 2DPCA (Wang, Chen, Hu, Luo 2008): a mixture over the rows of the matrices.
+        Mp2dPca = "mp2dpca",
+        /// Mixture of bilateral-projection 2DPPCA (Ju, Sun, Gao, Liu, Hu 2016): the paper's model, for any order.
+        MixB2dPpca = "mixb2dppca",
+    }
 }
 
 /// What a preset gives: a model and, in both cases, e over the iterations.
@@ -72,34 +74,6 @@ pub struct PresetFit {
 }
 
 impl Preset {
-    /// All presets, simplest first.
-    pub const ALL: [Preset; 9] = [
-        Preset::Pca,
-        Preset::TwoDPca,
-        Preset::Glram,
-        Preset::Mpca,
-        Preset::Ppca,
-        Preset::Psopca,
-        Preset::MixPpca,
-        Preset::Mp2dPca,
-        Preset::MixB2dPpca,
-    ];
-
-    /// The name as it is typed.
-    pub fn name(self) -> &'static str {
-        match self {
-            Preset::Pca => "pca",
-            Preset::TwoDPca => "2dpca",
-            Preset::Glram => "glram",
-            Preset::Mpca => "mpca",
-            Preset::Ppca => "ppca",
-            Preset::Psopca => "psopca",
-            Preset::MixPpca => "mixppca",
-            Preset::Mp2dPca => "mp2dpca",
-            Preset::MixB2dPpca => "mixb2dppca",
-        }
-    }
-
     /// All names.
     pub fn names() -> Vec<&'static str> {
         Self::ALL.iter().map(|p| p.name()).collect()
@@ -266,20 +240,8 @@ impl std::str::FromStr for Preset {
 
     fn from_str(name: &str) -> Result<Self> {
         let wanted = name.to_ascii_lowercase();
-        let found = Self::ALL.into_iter().find(|p| p.name() == wanted);
+        let found = Self::ALL.iter().copied().find(|p| p.name() == wanted);
         found.ok_or(Error::UnknownPreset { name: name.into() })
-    }
-}
-
-impl From<Preset> for &'static str {
-    fn from(preset: Preset) -> Self {
-        preset.name()
-    }
-}
-
-impl std::fmt::Display for Preset {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
     }
 }
 

@@ -12,6 +12,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
+use crate::options::as_text;
 
 /// The share of the missing cells that have to lie deep inside for a region to be large.
 const DEEP: f64 = 0.1;
@@ -85,6 +86,8 @@ impl FromStr for Temper {
         }
     }
 }
+
+as_text!(Temper);
 
 fn wrong(value: &str) -> Error {
     Error::Option {

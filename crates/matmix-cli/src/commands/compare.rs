@@ -58,7 +58,7 @@ impl Compare {
         let wanted = |p: &Preset| {
             if self.model.is_empty() { p.fits_order(train.order()) } else { self.model.contains(p) }
         };
-        let presets: Vec<Preset> = Preset::ALL.into_iter().filter(wanted).collect();
+        let presets: Vec<Preset> = Preset::ALL.iter().copied().filter(wanted).collect();
         let bar = steps(quiet, presets.len());
         let mut results = Vec::new();
         for preset in presets {

@@ -15,6 +15,7 @@ use super::montage::spaced;
 use super::reconstruct;
 use crate::data_args::{self, Reading, Sides, load_model, range, shape};
 use crate::error::hinted;
+use crate::fit_args::choice;
 use crate::kind::Kind;
 use crate::numbers::{real, whole};
 use crate::output::{self, Overwrite, Target};
@@ -52,8 +53,8 @@ pub(crate) struct Recognize {
     method: Option<Method>,
     /// paper: the sum over all components; weighted: by the responsibilities; fisher: a discriminant learned on the
     /// gallery; auto: fisher where the gallery has two or more samples of every label (and at most 4096), paper otherwise.
-    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(["auto", "paper", "weighted", "fisher"]), default_value = "auto")]
-    distance: String,
+    #[arg(long, value_parser = choice(Distance::ALL), default_value_t)]
+    distance: Distance,
     /// The labels of the gallery: text lines, .npy or IDX.
     #[arg(long, value_name = "FILE")]
     gallery_labels: Option<PathBuf>,
@@ -255,7 +256,7 @@ impl Recognize {
         probe: &DataSet,
     ) -> anyhow::Result<(Distance, Vec<Neighbour>)> {
         let (g, p) = (view(file, path, gallery)?, view(file, path, probe)?);
-        let recognizer = Recognizer::new(&file.model, &g, &known.index, self.distance.parse()?)?;
+        let recognizer = Recognizer::new(&file.model, &g, &known.index, self.distance)?;
         let found = recognizer.neighbours(&p, 1)?;
         Ok((recognizer.distance(), found.into_iter().map(|nearest| nearest[0]).collect()))
     }

@@ -7,6 +7,7 @@ use matmix::report::{Axis, Colours, HeldOut, ReportOptions, html, recognise};
 
 use crate::data_args::{DataOptions, Seen, view};
 use crate::error::hinted;
+use crate::fit_args::choice;
 use crate::kind::Kind;
 use crate::output::{Overwrite, Target};
 use crate::progress::working;
@@ -35,8 +36,8 @@ pub(crate) struct Report {
     #[arg(long)]
     title: Option<String>,
     /// How values become colours.
-    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(["auto", "grey", "sequential", "diverging"]), default_value = "auto")]
-    colours: String,
+    #[arg(long, value_parser = choice(Colours::ALL), default_value_t)]
+    colours: Colours,
     /// The names of the modes, and the coordinates of their ends, such as "frequency (Hz)=0:500, time (s)=0:2.5".
     #[arg(long, value_name = "NAME (UNIT)=FROM:TO, …")]
     axes: Option<String>,
@@ -65,12 +66,7 @@ impl Report {
         let mut options = ReportOptions {
             title: self.title.clone().unwrap_or_default(),
             data: short(&seen.data.name),
-            colours: match self.colours.as_str() {
-                "grey" => Colours::Grey,
-                "sequential" => Colours::Sequential,
-                "diverging" => Colours::Diverging,
-                _ => Colours::Auto,
-            },
+            colours: self.colours,
             axes: self.axes.as_deref().map_or(Ok(vec![]), |text| axes(text, &seen.view))?,
             value: self.values.as_deref().map_or(Ok(Axis::default()), |text| Axis::parse(text, 1))?,
             names: seen.data.names.clone().filter(|_| seen.parts == 1).unwrap_or_default(),

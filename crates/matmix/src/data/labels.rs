@@ -29,7 +29,7 @@ const PACKED: u64 = 16;
 /// assert_eq!(labels.names, ["9", "10"]);
 /// assert_eq!(labels.index, [1, 0, 1]);
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Labels {
     /// The class names, sorted.
     pub names: Vec<String>,

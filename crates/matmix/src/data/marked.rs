@@ -5,25 +5,26 @@ use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::missing::Missing;
 use super::samples::Samples;
 use super::source::{Buffer, Chunk, Element, Residence, Source};
 use crate::error::{Error, Result};
+use crate::options::as_text;
 
-/// Which values, as they are stored, stand for a cell that was not observed.
+/// Which values, as they are stored, stand for a cell that was not observed. As text it is a number, or `below:0`.
 ///
 /// ```
 /// use matmix::Samples;
 /// use matmix::data::FillValue;
 ///
-/// let samples = Samples::from_vec(&[3], vec![1.0, -9999.0, 0.0])?.with_fill_value(FillValue::Below(0.0))?;
+/// let samples = Samples::from_vec(&[3], vec![1.0, -9999.0, 0.0])?.with_fill_value("below:0".parse()?)?;
 /// let missing: Vec<bool> = samples.to_f64(0..1)?.iter().map(|x| x.is_nan()).collect();
 /// assert_eq!(missing, [false, true, false]);
+/// assert_eq!(FillValue::Is(255.0).to_string(), "255");
 /// # Ok::<(), matmix::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub enum FillValue {
     /// This one.
     Is(f64),
@@ -40,6 +41,37 @@ impl FillValue {
     }
 }
 
+impl fmt::Display for FillValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FillValue::Is(value) => write!(f, "{value}"),
+            FillValue::Below(value) => write!(f, "below:{value}"),
+        }
+    }
+}
+
+impl FromStr for FillValue {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let found = match text.trim().split_once(':') {
+            Some(("below", value)) => number(value).map(Self::Below),
+            _ => number(text).map(Self::Is),
+        };
+        found.ok_or_else(|| Error::Option {
+            option: "fill_value",
+            value: format!("`{text}`"),
+            expected: "a number such as 255, or below:0",
+        })
+    }
+}
+
+as_text!(FillValue);
+
+fn number(text: &str) -> Option<f64> {
+    text.trim().parse().ok().filter(|x: &f64| x.is_finite())
+}
+
 /// What tells in data that is opened that a cell was not observed. As text it is `error`, `nan`, a number, `below:0`, `alpha` or
 /// `alpha:0.5`: so it is typed, and so it stands in a model file.
 ///
@@ -51,8 +83,8 @@ impl FillValue {
 /// assert!("transparent".parse::<Unobserved>().is_err());
 /// # Ok::<(), matmix::Error>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
 pub enum Unobserved {
     /// Nothing: every cell was observed, and NaN is a mistake.
     #[default]
@@ -77,8 +109,7 @@ impl fmt::Display for Unobserved {
         match self {
             Self::Never => f.write_str("error"),
             Self::Nan => f.write_str("nan"),
-            Self::Value(FillValue::Is(value)) => write!(f, "{value}"),
-            Self::Value(FillValue::Below(value)) => write!(f, "below:{value}"),
+            Self::Value(fill) => fill.fmt(f),
             Self::Alpha(0.0) => f.write_str("alpha"),
             Self::Alpha(share) => write!(f, "alpha:{share}"),
         }
@@ -89,7 +120,6 @@ impl FromStr for Unobserved {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let number = |text: &str| text.trim().parse().ok().filter(|x: &f64| x.is_finite());
         let found = match (text.trim(), text.trim().split_once(':')) {
             ("error", _) => Some(Self::Never),
             ("nan" | "NaN", _) => Some(Self::Nan),
@@ -97,8 +127,7 @@ impl FromStr for Unobserved {
             (_, Some(("alpha", share))) => {
                 number(share).filter(|share| (0.0..=1.0).contains(share)).map(Self::Alpha)
             }
-            (_, Some(("below", value))) => number(value).map(FillValue::Below).map(Self::Value),
-            (text, _) => number(text).map(FillValue::Is).map(Self::Value),
+            (text, _) => text.parse().ok().map(Self::Value),
         };
         found.ok_or_else(|| Error::Option {
             option: "missing",
@@ -108,19 +137,7 @@ impl FromStr for Unobserved {
     }
 }
 
-impl From<Unobserved> for String {
-    fn from(unobserved: Unobserved) -> Self {
-        unobserved.to_string()
-    }
-}
-
-impl TryFrom<String> for Unobserved {
-    type Error = Error;
-
-    fn try_from(text: String) -> Result<Self> {
-        text.parse()
-    }
-}
+as_text!(Unobserved);
 
 impl<'a> Samples<'a> {
     /// The same samples with NaN, which means a missing cell, in the place of these values. Bytes become single precision.

@@ -36,7 +36,8 @@ const STDIN: &str = "-";
 /// assert_eq!(samples.to_f64(0..1)?, [6.0, 6.5, 7.0, 7.5]);
 /// # Ok::<(), matmix::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct OpenOptions {
     /// The shape of one sample, where the data does not say it or says another one of the same size.
     pub shape: Option<Vec<usize>>,

@@ -163,27 +163,30 @@ impl Buffer {
     }
 }
 
-/// Where the samples of a source are, nearest first.
-///
-/// ```
-/// use matmix::Samples;
-/// use matmix::data::{Residence, npy};
-///
-/// let folder = tempfile::tempdir().unwrap();
-/// let path = folder.path().join("x.npy");
-/// npy::write_array(&path, &[3, 2], &[0.0f32; 6])?;
-/// assert_eq!(Samples::from_npy(&path)?.residence(), Residence::Mapped);
-/// assert_eq!(Samples::from_vec(&[2], vec![0.0f32; 6])?.residence(), Residence::Memory);
-/// # Ok::<(), matmix::Error>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Residence {
-    /// In memory.
-    Memory,
-    /// In a file that is mapped: borrowed where memory allows, and loaded where it does not.
-    Mapped,
-    /// Elsewhere: every run of samples has to be read or decoded first.
-    Elsewhere,
+choices! {
+    /// Where the samples of a source are, nearest first.
+    ///
+    /// ```
+    /// use matmix::Samples;
+    /// use matmix::data::{Residence, npy};
+    ///
+    /// let folder = tempfile::tempdir().unwrap();
+    /// let path = folder.path().join("x.npy");
+    /// npy::write_array(&path, &[3, 2], &[0.0f32; 6])?;
+    /// assert_eq!(Samples::from_npy(&path)?.residence(), Residence::Mapped);
+    /// assert_eq!(Samples::from_vec(&[2], vec![0.0f32; 6])?.residence(), Residence::Memory);
+    /// # Ok::<(), matmix::Error>(())
+    /// ```
+    #[derive(PartialOrd, Ord)]
+    pub enum Residence {
+        /// In memory.
+        #[default]
+        Memory = "memory",
+        /// In a file that is mapped: borrowed where memory allows, and loaded where it does not.
+        Mapped = "mapped",
+        /// Elsewhere: every run of samples has to be read or decoded first.
+        Elsewhere = "elsewhere",
+    }
 }
 
 /// Something that holds samples of one shape and hands out runs of them.

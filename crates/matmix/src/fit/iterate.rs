@@ -32,7 +32,7 @@ const SETTLED: f64 = 0.2;
 /// assert!(!options.converged(&after(&[-5.0, -4.0])));
 /// assert!(options.converged(&after(&[-5.0, -4.0, -3.999])));
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct LoopOptions {
     /// How many times to begin.
     pub n_init: usize,

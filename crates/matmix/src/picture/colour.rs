@@ -1,25 +1,28 @@
 //! From numbers to colours.
 
-/// How values are shown.
-///
-/// ```
-/// use matmix::picture::ColourMap;
-///
-/// assert_eq!(ColourMap::Grey.colour(2.0, 0.0, 2.0), [255; 3]);
-/// // Red for positive values, blue for as large negative ones.
-/// let [red, _, blue] = ColourMap::Diverging.colour(1.0, -1.0, 1.0);
-/// assert!(red > blue);
-/// let [red, _, blue] = ColourMap::Diverging.colour(-1.0, -1.0, 1.0);
-/// assert!(red < blue);
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ColourMap {
-    /// Black for the smallest value, white for the largest.
-    #[default]
-    Grey,
-    /// Blue for negative values, near white for zero, red for positive ones: for means that were subtracted,
-    /// loadings and differences. The range is symmetric about zero.
-    Diverging,
+use crate::options::choices;
+
+choices! {
+    /// How values are shown.
+    ///
+    /// ```
+    /// use matmix::picture::ColourMap;
+    ///
+    /// assert_eq!(ColourMap::Grey.colour(2.0, 0.0, 2.0), [255; 3]);
+    /// // Red for positive values, blue for as large negative ones.
+    /// let [red, _, blue] = ColourMap::Diverging.colour(1.0, -1.0, 1.0);
+    /// assert!(red > blue);
+    /// let [red, _, blue] = ColourMap::Diverging.colour(-1.0, -1.0, 1.0);
+    /// assert!(red < blue);
+    /// ```
+    pub enum ColourMap {
+        /// Black for the smallest value, white for the largest.
+        #[default]
+        Grey = "grey",
+        /// Blue for negative values, near white for zero, red for positive ones: for means that were subtracted,
+        /// loadings and differences. The range is symmetric about zero.
+        Diverging = "diverging",
+    }
 }
 
 impl ColourMap {

@@ -7,8 +7,9 @@ use super::image::Image;
 use super::tile;
 use crate::data::Samples;
 use crate::error::{Error, Result};
+use crate::options::as_text;
 
-/// Which values are the ends of the colour map.
+/// Which values are the ends of the colour map. As text it is `picture`, `tile` or the two ends, such as `0:255`.
 ///
 /// ```
 /// use matmix::picture::{Grid, ValueRange};
@@ -21,10 +22,11 @@ use crate::error::{Error, Result};
 /// };
 /// assert_eq!(shades(ValueRange::Picture)?, [0, 64, 0, 255]);
 /// assert_eq!(shades(ValueRange::Tile)?, [0, 255, 0, 255]);
-/// assert_eq!(shades(ValueRange::Given(0.0, 2.0))?, [0, 128, 0, 255]);
+/// assert_eq!(shades("0:2".parse()?)?, [0, 128, 0, 255]);
 /// # Ok::<(), matmix::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
 pub enum ValueRange {
     /// The smallest and the largest value of the whole picture: tiles can be compared.
     #[default]
@@ -34,6 +36,39 @@ pub enum ValueRange {
     /// These two.
     Given(f64, f64),
 }
+
+impl std::fmt::Display for ValueRange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ValueRange::Picture => f.write_str("picture"),
+            ValueRange::Tile => f.write_str("tile"),
+            ValueRange::Given(low, high) => write!(f, "{low}:{high}"),
+        }
+    }
+}
+
+impl std::str::FromStr for ValueRange {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let number = |text: &str| text.trim().parse().ok().filter(|x: &f64| x.is_finite());
+        let found = match (text.trim(), text.split_once(':')) {
+            ("picture", _) => Some(ValueRange::Picture),
+            ("tile", _) => Some(ValueRange::Tile),
+            (_, Some((low, high))) => {
+                number(low).zip(number(high)).map(|(low, high)| ValueRange::Given(low, high))
+            }
+            _ => None,
+        };
+        found.ok_or_else(|| Error::Option {
+            option: "range",
+            value: format!("`{text}`"),
+            expected: "picture, tile or two numbers such as 0:255",
+        })
+    }
+}
+
+as_text!(ValueRange);
 
 /// How tiles are drawn and put together.
 ///
@@ -47,7 +82,8 @@ pub enum ValueRange {
 /// assert_eq!((image.width, image.height), (30 + 2 + 30, 40 + 2 + 40));
 /// # Ok::<(), matmix::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Grid {
     /// Tiles per row; as square as possible if not given.
     pub columns: Option<usize>,

@@ -30,7 +30,8 @@ use crate::pass::{Engine, PoolPass, drawn_once};
 /// assert_eq!(fisher.width(&[16, 16])?, 3 * 2 * 4);
 /// # Ok::<(), matmix::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct PatchFisherOptions {
     /// The sides of the patches: one for all modes or one per mode.
     pub size: Vec<usize>,

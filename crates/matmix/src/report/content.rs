@@ -8,10 +8,11 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::agreement::Agreement;
 use super::held_out::HeldOut;
+use super::options::Colours;
 use super::recognition::Confusion;
 use super::words::{duration, grouped, short, with_digits};
 use crate::error::{Error, Result, sides};
@@ -248,29 +249,6 @@ pub enum Kind {
     Slices,
 }
 
-/// How numbers become colours.
-///
-/// ```
-/// use matmix::report::{Colours, ReportOptions};
-///
-/// // Byte images are grey by themselves; temperatures look better in colour.
-/// let options = ReportOptions { colours: Colours::Sequential, ..ReportOptions::default() };
-/// assert_ne!(options.colours, Colours::Auto);
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Colours {
-    /// Chosen from the data: bytes and numbers in 0..1 are images, negative values make it signed.
-    #[default]
-    Auto,
-    /// Black to white, for photographs and scans.
-    Grey,
-    /// A perceptual map from dark to light, for quantities.
-    Sequential,
-    /// A perceptual map with a neutral middle at zero, for signed quantities.
-    Diverging,
-}
-
 /// The name, unit and scale of one mode, or of the values.
 ///
 /// ```
@@ -287,7 +265,8 @@ pub enum Colours {
 /// assert!(options.validate(&recordings.reshaped(&[1024])?).is_err());
 /// # Ok::<(), matmix::Error>(())
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Axis {
     /// `frequency`, say.
     pub name: String,

@@ -1,6 +1,6 @@
 //! How well a model does on samples that it was not fitted to.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::survey::{squared_distances, survey};
 use super::words::{grouped, short, with_digits};
@@ -24,7 +24,7 @@ use crate::model::Mixture;
 /// let options = ReportOptions { held_out: Some(held_out), ..ReportOptions::default() };
 /// # Ok::<(), matmix::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HeldOut {
     /// How many there are.
     pub samples: usize,

@@ -4,8 +4,8 @@
 //! mode by itself, so averaging the rows of the loadings averages the pictures they make: the explorer of a
 //! reduced page still shows exactly the average of what the library computes.
 
-use super::content::{Colours, Kind, View};
-use super::options::ReportOptions;
+use super::content::{Kind, View};
+use super::options::{Colours, ReportOptions};
 use super::survey::Survey;
 use crate::data::Element;
 use crate::linalg::Matrix;

@@ -43,11 +43,11 @@ mod words;
 
 use std::path::Path;
 
-pub use content::{Axis, Colours};
+pub use content::Axis;
 #[doc(hidden)]
 pub use gather::gather;
 pub use held_out::HeldOut;
-pub use options::ReportOptions;
+pub use options::{Colours, ReportOptions};
 pub use recognition::{Cell, Confusion, Mistake, recognise};
 #[doc(hidden)]
 pub use render::page;

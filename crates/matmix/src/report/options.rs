@@ -1,11 +1,38 @@
 //! What a user can choose about a report.
 
-use super::content::{Axis, Colours};
+use serde::{Deserialize, Serialize};
+
+use super::content::Axis;
 use super::held_out::HeldOut;
 use super::recognition::Confusion;
 use crate::data::{Labels, ModelFile, Samples};
 use crate::error::{Error, Result};
 use crate::model::History;
+use crate::options::choices;
+
+choices! {
+    /// How numbers become colours.
+    ///
+    /// ```
+    /// use matmix::report::{Colours, ReportOptions};
+    ///
+    /// // Byte images are grey by themselves; temperatures look better in colour.
+    /// let options = ReportOptions { colours: "sequential".parse()?, ..ReportOptions::default() };
+    /// assert_ne!(options.colours, Colours::Auto);
+    /// # Ok::<(), matmix::Error>(())
+    /// ```
+    pub enum Colours {
+        /// Chosen from the data: bytes and numbers in 0..1 are images, negative values make it signed.
+        #[default]
+        Auto = "auto",
+        /// Black to white, for photographs and scans.
+        Grey = "grey",
+        /// A perceptual map from dark to light, for quantities.
+        Sequential = "sequential",
+        /// A perceptual map with a neutral middle at zero, for signed quantities.
+        Diverging = "diverging",
+    }
+}
 
 /// The options of a report. `..ReportOptions::default()` fills in the rest.
 ///
@@ -21,7 +48,8 @@ use crate::model::History;
 /// assert!(page.contains("<title>Thirty matrices"));
 /// # Ok::<(), matmix::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct ReportOptions {
     /// The heading; empty means the name of the data.
     pub title: String,

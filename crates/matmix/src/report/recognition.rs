@@ -1,6 +1,6 @@
 //! A recognition experiment for the report: who was taken for whom.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::data::{Labels, Samples};
 use crate::error::Result;
@@ -72,7 +72,7 @@ pub fn recognise(
 /// let confusion = Confusion::new("the nearest of two", labels, vec![vec![1, 0], vec![1, 2]], vec![]);
 /// assert_eq!(confusion.accuracy(), 0.75);
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Confusion {
     /// How the experiment was made, a sentence.
     pub method: String,
@@ -95,7 +95,7 @@ pub struct Confusion {
 /// let found = Confusion::new("by ear", labels, vec![vec![8, 2], vec![0, 9]], vec![]);
 /// assert_eq!(found.strongest, [Cell { row: 0, column: 1, count: 2 }]);
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cell {
     /// Its row.
     pub row: usize,
@@ -115,7 +115,7 @@ pub struct Cell {
 /// let found = Confusion::new("by ear", labels, vec![vec![8, 1], vec![0, 9]], mistakes);
 /// assert_eq!((found.mistakes[0].nearest, found.accuracy()), (3, 17.0 / 18.0));
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mistake {
     /// Who was to be recognised.
     pub sample: usize,

@@ -359,7 +359,7 @@ fn a_preset_nobody_published() {
     assert_eq!(error, Error::UnknownPreset { name: "pcca".into() });
     let choices = "pca, 2dpca, glram, mpca, ppca, psopca, mixppca, mp2dpca, mixb2dppca";
     says(&error, &format!("there is no model named `pcca`; choose one of {choices}"));
-    for preset in Preset::ALL {
+    for &preset in Preset::ALL {
         assert_eq!(Preset::from_str(&preset.to_string().to_uppercase()).unwrap(), preset);
     }
 }

@@ -4,6 +4,7 @@
 
 mod acceleration;
 mod add_a_model;
+mod choices;
 mod classes;
 mod denoise;
 mod dense;
