@@ -331,10 +331,9 @@ class MixtureFitting(ModelEstimator):
         self.model_ = model
         self.history_ = history
         self.weights_ = model.weights
-        self.means_ = model.means
-        self.loadings_ = model.loadings
-        self.noise_variances_ = model.noise_variances
-        self.degrees_of_freedom_ = model.degrees_of_freedom
+        self.degrees_of_freedom_ = None  # Gaussian noise has none.
+        for name, values in model.parameters.items():
+            setattr(self, f"{name}_", values)
         self.converged_ = history.stop == "converged"
         self.lower_bounds_ = list(history.log_likelihood)
         self.lower_bound_ = self.lower_bounds_[-1] if self.lower_bounds_ else float("nan")

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use matmix::data::Labels;
 use matmix::report::{Axis, HeldOut, ReportOptions, recognise, write_report};
 use matmix::{
-    Device, FitOptions, Meter, Missing, Mixture, Model, ModelFile, OnlineFit, Preset, SelectOptions, Start,
-    Temper,
+    Device, FitOptions, Meter, Missing, Mixture, Model, ModelFile, OnlineFit, Preset, SelectOptions, Stacked,
+    Start, Temper,
 };
 use numpy::{PyArray1, PyArray2, PyArrayDyn, PyReadonlyArray1};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::arrays::{Elements, Held, Integers, Numbers, array, indices, matrix, places, sides};
 use crate::ask::Question;
@@ -185,38 +185,22 @@ impl MixtureModel {
         PyArray1::from_slice(py, self.model.weights())
     }
 
-    /// M, shape (K, p_1, …).
+    /// Every parameter of the components by its name, (K, …) each; one that there is of every mode is a list.
     #[getter]
-    fn means<'py>(&self, py: Python<'py>) -> PyResult<Array<'py>> {
-        let means = self.model.components().iter().flat_map(|c| c.mean()).copied().collect();
-        array(py, means, &sides(&[self.model.n_components()], self.model.shape()))
-    }
-
-    /// For each mode, U^(d) of all components, shape (K, p_d, r_d).
-    #[getter]
-    fn loadings<'py>(&self, py: Python<'py>) -> PyResult<Vec<Array<'py>>> {
-        let m = &self.model;
-        m.shape()
-            .iter()
-            .zip(m.rank())
-            .enumerate()
-            .map(|(d, (&p, &r))| {
-                let u = m.components().iter().flat_map(|c| c.loadings()[d].as_slice()).copied().collect();
-                array(py, u, &[m.n_components(), p, r])
-            })
-            .collect()
-    }
-
-    /// σ², shape (K,).
-    #[getter]
-    fn noise_variances<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        PyArray1::from_iter(py, self.model.components().iter().map(|c| c.noise_variance()))
-    }
-
-    /// ν of Student-t noise, shape (K,), or None.
-    #[getter]
-    fn degrees_of_freedom<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<f64>>> {
-        self.model.degrees_of_freedom().map(|degrees| PyArray1::from_vec(py, degrees))
+    fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let all = PyDict::new(py);
+        for Stacked { name, shape, values, .. } in self.model.parameters() {
+            let values = array(py, values, &shape)?;
+            let Some((name, _mode)) = name.split_once('.') else {
+                all.set_item(name, values)?;
+                continue;
+            };
+            match all.get_item(name)? {
+                Some(modes) => modes.cast::<PyList>()?.append(values)?,
+                None => all.set_item(name, [values])?,
+            }
+        }
+        Ok(all)
     }
 
     /// The names of the classes and the class of every component, shape (K,), or None.

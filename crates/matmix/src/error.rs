@@ -224,10 +224,12 @@ pub enum Error {
     },
 
     /// No preset of this name.
-    #[error("there is no model named `{name}`; choose one of {}", crate::preset::Preset::names().join(", "))]
+    #[error("there is no model named `{name}`; choose one of {}", known.join(", "))]
     UnknownPreset {
         /// The name that was given.
         name: String,
+        /// Those there are.
+        known: Vec<&'static str>,
     },
 
     /// A P×P matrix was asked for that would not be reasonable to hold.

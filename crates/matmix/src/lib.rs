@@ -61,7 +61,7 @@ pub use infer::{Projection, Reconstruction};
 pub use linalg::Matrix;
 pub use model::{
     Candidate, Choice, Classes, Component, Criteria, Criterion, Drawn, Early, Event, History, LowRank,
-    Mixture, Model, Noise, Purpose, SearchMove, SearchStep, Searched, StopReason,
+    Mixture, Model, Noise, Purpose, SearchMove, SearchStep, Searched, Stacked, StopReason,
 };
 pub use pass::{Backend, Engine, Imputed, Precision};
 pub use preset::{Preset, PresetFit};

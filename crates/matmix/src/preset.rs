@@ -241,7 +241,7 @@ impl std::str::FromStr for Preset {
     fn from_str(name: &str) -> Result<Self> {
         let wanted = name.to_ascii_lowercase();
         let found = Self::ALL.iter().copied().find(|p| p.name() == wanted);
-        found.ok_or(Error::UnknownPreset { name: name.into() })
+        found.ok_or_else(|| Error::UnknownPreset { name: name.into(), known: Self::names() })
     }
 }
 

@@ -71,7 +71,7 @@ pub(crate) struct MatchBounds<'a> {
     pub(crate) probes: (&'a [f32], &'a [f32], &'a [f32]),
     /// Parts, elements of a part, columns.
     pub(crate) sides: (usize, usize, usize),
-    /// Whether the parts are weighted by the products of γ.
+    /// Whether the components are weighted by the products of γ.
     pub(crate) weighted: bool,
     /// Whether the features are unit vectors of one part, which are compared by their angle.
     pub(crate) cosine: bool,
@@ -84,7 +84,7 @@ impl WithSimd for MatchBounds<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { block, probes: (features, norms, gamma), sides, weighted, cosine, scratch } = self;
-        let (parts, len, columns) = sides;
+        let (components, len, columns) = sides;
         let used = columns * MATCHED;
         let MatchScratch { products, bounds, weights, smallest, limits, least, least_at, columns: open } =
             scratch;
@@ -93,7 +93,7 @@ impl WithSimd for MatchBounds<'_> {
         bounds.fill(0.0);
         weights.fill(0.0);
         smallest.fill(f32::INFINITY);
-        for part in 0..parts {
+        for part in 0..components {
             let a = &features[part * len * MATCHED..(part + 1) * len * MATCHED];
             let b = &block.features[part * len * columns..(part + 1) * len * columns];
             contract_mode(simd, a, (1, len, 1), b, columns, MATCHED, products);
@@ -131,8 +131,8 @@ impl WithSimd for MatchBounds<'_> {
                 }
             }
         }
-        // The rounding of the sum over the parts and of the weights.
-        let less = 1.0 - (4.0 * parts as f32 + 32.0) * UNIT;
+        // The rounding of the sum over the components and of the weights.
+        let less = 1.0 - (4.0 * components as f32 + 32.0) * UNIT;
         match (cosine, weighted) {
             (true, _) => {}
             (false, false) => bounds.iter_mut().for_each(|d| *d *= less),
@@ -165,7 +165,7 @@ impl WithSimd for MatchBounds<'_> {
 #[inline(always)]
 fn apart(a_norm: f32, b_norm: f32, product: f32) -> f32 {
     let square = a_norm + b_norm - 2.0 * product - TINY;
-    // Not `max`, which would turn NaN into 0: in a sum over the parts only NaN excludes nothing.
+    // Not `max`, which would turn NaN into 0: in a sum over the components only NaN excludes nothing.
     let square = if square < 0.0 { 0.0 } else { square };
     square.sqrt()
 }

@@ -28,7 +28,20 @@ __device__ __forceinline__ double warp_sum(double x) {
     return x;
 }
 
-// From stored elements to x·scale − reference, and its square in double. One warp per sample.
+// A stored element as the kernels see it, x·scale − reference: the one place.
+template <typename T> __device__ __forceinline__ T loaded(const void* stored, int element, long long at, T scale, T reference) {
+    T x = element == 0 ? (T)((const byte*)stored)[at]
+        : element == 1 ? (T)((const float*)stored)[at]
+                       : (T)((const double*)stored)[at];
+    return x * scale - reference;
+}
+
+// ln p of a sample at this squared distance over the noise variance: the one place.
+__device__ __forceinline__ double log_density_at(const Constants& c, double delta) {
+    return c.degrees > 0 ? c.log_density - c.half * log1p(delta / c.degrees) : c.log_density - 0.5 * delta;
+}
+
+// Stored elements as they are loaded, and their squares in double. One warp per sample.
 extern "C" __global__ void load(const void* stored, int element, const long long* rows, int count, int size, real scale,
                                 const real* reference, real* out, double* norms) {
     int n = (blockIdx.x * blockDim.x + threadIdx.x) / WARP, lane = threadIdx.x % WARP;
@@ -36,11 +49,7 @@ extern "C" __global__ void load(const void* stored, int element, const long long
     long long row = rows ? rows[n] : n;
     double norm = 0;
     for (int i = lane; i < size; i += WARP) {
-        long long at = row * size + i;
-        real x = element == 0 ? (real)((const byte*)stored)[at]
-               : element == 1 ? (real)((const float*)stored)[at]
-                              : (real)((const double*)stored)[at];
-        x = x * scale - reference[i];
+        real x = loaded<real>(stored, element, row * size + i, scale, reference[i]);
         out[(long long)n * size + i] = x;
         norm += (double)x * (double)x;
     }
@@ -140,9 +149,7 @@ extern "C" __global__ void densities(int count, int components, int core, int si
             left *= constants[k].noise_precision;
             distance[k] = from_mean;
             delta[k] = left;
-            log_density[k] = constants[k].degrees > 0
-                ? constants[k].log_density - constants[k].half * log1p(left / constants[k].degrees)
-                : constants[k].log_density - 0.5 * left;
+            log_density[k] = log_density_at(constants[k], left);
         }
     }
     __syncwarp();
@@ -371,12 +378,6 @@ extern "C" __global__ void pick_rows(const byte* stored, const long long* rows, 
     for (long long i = lane; i < bytes; i += WARP) out[n * bytes + i] = from[i];
 }
 
-__device__ __forceinline__ double element_at(const void* stored, int element, long long at) {
-    return element == 0 ? (double)((const byte*)stored)[at]
-         : element == 1 ? (double)((const float*)stored)[at]
-                        : ((const double*)stored)[at];
-}
-
 // Σ w d, Σ w d², min and max of x, per element of a sample and stretch of `rows` samples (blockIdx.y), with d = x − origin; all in double.
 extern "C" __global__ void moments(const void* stored, int element, long long count, int size, double scale, const double* origin,
                                    const double* weights, long long rows, double* sums) {
@@ -386,7 +387,7 @@ extern "C" __global__ void moments(const void* stored, int element, long long co
     double g = origin[i], sum = 0, squares = 0;
     double least = __longlong_as_double(0x7ff0000000000000ll), largest = -least;
     for (long long n = first; n < end; ++n) {
-        double d = element_at(stored, element, n * size + i) * scale - g, weight = weights ? weights[n] : 1.0, x = d + g;
+        double d = loaded(stored, element, n * size + i, scale, g), weight = weights ? weights[n] : 1.0, x = d + g;
         sum += weight * d;
         squares += weight * d * d;
         // A sample that counts for nothing has to be finite, too.
@@ -438,7 +439,7 @@ extern "C" __global__ void nearest(const void* stored, int element, int count, i
     if (best == points) best = 0;
     double square = 0;
     for (int i = lane; i < size; i += WARP) {
-        double d = element_at(stored, element, (long long)n * size + i) * scale - centres[(long long)best * size + i];
+        double d = loaded(stored, element, (long long)n * size + i, scale, centres[(long long)best * size + i]);
         square += d * d;
     }
     square = warp_sum(square);
@@ -458,7 +459,7 @@ extern "C" __global__ void group_sums(const void* stored, int element, long long
     double* own = sums + (long long)blockIdx.y * points * size;
     for (long long n = first; n < end; ++n) {
         long long at = (long long)nearest[n] * size + i;
-        double d = element_at(stored, element, n * size + i) * scale - centres[at];
+        double d = loaded(stored, element, n * size + i, scale, centres[at]);
         own[at] += weights ? weights[n] * d : d;
     }
 }

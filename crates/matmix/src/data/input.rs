@@ -107,7 +107,7 @@ impl Input {
             shape: shape.to_vec(),
             scale: samples.scale(),
             element: samples.element(),
-            range: range(samples)?,
+            range: look(samples)?.range,
             resize: None,
             colour: false,
             patches: None,
@@ -198,17 +198,21 @@ impl Input {
     /// What the values of these samples have to be multiplied with to be what the model's were, wherever the samples are.
     ///
     /// # Errors
-    /// If it is plain that this cannot be meant: bytes where the model knows values up to 1, or values up to 1 where it knows
-    /// bytes.
+    /// If it is plain that this cannot be meant: bytes, or the whole numbers of bytes in another type, where the model knows values
+    /// from 0 to 1; or values up to 1 where it knows bytes.
     pub fn factor(&self, samples: &(impl Glance + ?Sized)) -> Result<f64> {
         let bytes = samples.element() == Element::U8;
-        if bytes == (self.element == Element::U8) {
+        let largest = |range: [f64; 2]| range[0].abs().max(range[1].abs());
+        let own = largest(self.range);
+        let of_fractions = self.element != Element::U8 && self.scale == 1.0 && own <= 1.0;
+        let of_bytes = self.element == Element::U8 && self.scale < 1.0;
+        if !(of_fractions || of_bytes && !bytes) {
             return Ok(self.scale);
         }
-        let largest = |range: [f64; 2]| range[0].abs().max(range[1].abs());
-        let (found, own) = (range(samples)?, largest(self.range));
-        let bytes_for_fractions = bytes && self.scale == 1.0 && own <= 1.0 && largest(found) > 1.0;
-        let fractions_for_bytes = !bytes && self.scale < 1.0 && largest(found) <= own.max(1.0);
+        let Seen { range: found, could_be_bytes } = look(samples)?;
+        let bytes_for_fractions =
+            of_fractions && could_be_bytes && self.range[0] >= 0.0 && largest(found) > 1.0;
+        let fractions_for_bytes = of_bytes && largest(found) <= own.max(1.0);
         if bytes_for_fractions || fractions_for_bytes {
             return Err(Error::Values { found, expected: self.range, scale: self.scale });
         }
@@ -239,12 +243,23 @@ impl ModelFile {
     }
 }
 
-/// The smallest and the largest of the values of some samples.
-fn range(samples: &(impl Glance + ?Sized)) -> Result<[f64; 2]> {
+/// What some of the samples say about the values of all.
+struct Seen {
+    /// The smallest and the largest.
+    range: [f64; 2],
+    /// Whether every value that was observed is one of 0 to 255.
+    could_be_bytes: bool,
+}
+
+fn look(samples: &(impl Glance + ?Sized)) -> Result<Seen> {
     let some = samples.some(LOOKED_AT)?;
     let values = some.to_f64(0..some.len())?;
     let widest = [f64::INFINITY, f64::NEG_INFINITY];
-    Ok(values.iter().fold(widest, |[low, high], &x| [low.min(x), high.max(x)]))
+    let byte = |x: f64| x.is_nan() || (0.0..=255.0).contains(&x) && x.fract() == 0.0;
+    Ok(Seen {
+        range: values.iter().fold(widest, |[low, high], &x| [low.min(x), high.max(x)]),
+        could_be_bytes: values.iter().all(|&x| byte(x)),
+    })
 }
 
 #[cfg(test)]
@@ -299,6 +314,13 @@ mod tests {
         let wide = Samples::from_vec(&[2, 2], bytes().to_f64(0..10).unwrap()).unwrap();
         let prepared = of_bytes.scaled(&wide).unwrap();
         assert_eq!(prepared.scale(), 1.0 / 255.0);
+        // So they are for a model of fractions; other numbers may be meant.
+        assert!(matches!(of_fractions.scaled(&wide), Err(Error::Values { .. })));
+        let other = |factor: f64| {
+            let values = bytes().to_f64(0..10).unwrap().iter().map(|x| x * factor).collect::<Vec<_>>();
+            Samples::from_vec(&[2, 2], values).unwrap()
+        };
+        assert!(of_fractions.scaled(&other(0.01)).is_ok() && of_fractions.scaled(&other(2.0)).is_ok());
         // Bytes that were fitted as they are take fractions as they are: they may be meant.
         assert!(input(&bytes()).scaled(&fractions()).is_ok());
     }

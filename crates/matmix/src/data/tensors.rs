@@ -12,7 +12,7 @@ use super::atomic::write_file;
 use super::flat::map_file;
 use crate::error::{Error, Result, sides};
 use crate::linalg::Matrix;
-use crate::model::{Classes, Component, DEGREES_OF_FREEDOM, Mixture, Noise, Parameter};
+use crate::model::{Classes, Component, Kind, Mixture, Noise, Stacked};
 
 /// The version of the files this library writes; readers refuse what they do not know.
 pub(crate) const VERSION: &str = "1";
@@ -188,12 +188,8 @@ impl Tensors {
 pub(crate) fn write_mixture(to: &mut Tensors, prefix: &str, model: &Mixture) {
     let k = model.n_components();
     to.add(format!("{prefix}weights"), vec![k], model.weights().to_vec());
-    let values: Vec<_> = model.components().iter().map(Component::values).collect();
-    for (at, parameter) in Parameter::all(model.shape(), model.rank(), model.noise()).into_iter().enumerate()
-    {
-        let shape = std::iter::once(k).chain(parameter.shape).collect();
-        let data = values.iter().flat_map(|values| values[at].iter().copied()).collect();
-        to.add(format!("{prefix}{}", parameter.name), shape, data);
+    for Stacked { name, shape, values } in model.parameters() {
+        to.add(format!("{prefix}{name}"), shape, values);
     }
     if let Some(classes) = model.classes() {
         to.set_metadata(&classes_key(prefix), serde_json::to_string(classes).unwrap_or_default());
@@ -209,7 +205,8 @@ fn classes_key(prefix: &str) -> String {
 pub(crate) fn read_mixture(from: &Tensors, prefix: &str) -> Result<Mixture> {
     let (_, weights) = from.get(&format!("{prefix}weights"), &[None])?;
     let k = weights.len();
-    let means = format!("{prefix}means");
+    let name = |kind: Kind| format!("{prefix}{}", kind.name());
+    let means = name(Kind::Mean);
     let order = from.shape(&means).map_or(0, |s| s.len().saturating_sub(1));
     if order == 0 {
         return Err(from.wrong(format!("tensor `{means}` is missing or has no axis for the samples")));
@@ -220,10 +217,10 @@ pub(crate) fn read_mixture(from: &Tensors, prefix: &str) -> Result<Mixture> {
     let shape = &shape[1..];
     let mut rank = Vec::with_capacity(order);
     for (d, &side) in shape.iter().enumerate() {
-        let (axes, _) = from.get(&format!("{prefix}loadings.{}", d + 1), &[Some(k), Some(side), None])?;
+        let (axes, _) = from.get(&name(Kind::Loading(d)), &[Some(k), Some(side), None])?;
         rank.push(axes[2]);
     }
-    let noise = match from.has(&format!("{prefix}{DEGREES_OF_FREEDOM}")) {
+    let noise = match from.has(&name(Kind::Degrees)) {
         true => Noise::T,
         false => Noise::Gaussian,
     };

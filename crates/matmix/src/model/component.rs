@@ -79,21 +79,57 @@ pub(crate) struct Parameter {
     pub(crate) kind: Kind,
 }
 
-/// The parameter that tells Student-t components from Gaussian ones.
-pub(crate) const DEGREES_OF_FREEDOM: &str = "degrees_of_freedom";
+/// A parameter of all components of a mixture, side by side.
+///
+/// ```
+/// use matmix::{Component, Matrix, Mixture};
+///
+/// let component = |mean| Component::new(&[2], vec![mean; 2], vec![Matrix::identity(2, 1)], 0.5);
+/// let model = Mixture::new(&[2], vec![0.3, 0.7], vec![component(0.0)?, component(9.0)?])?;
+/// let parameters = model.parameters();
+/// let named = parameters.iter().map(|p| (&p.name[..], &p.shape[..])).collect::<Vec<_>>();
+/// assert_eq!(named, [("means", &[2, 2][..]), ("loadings.1", &[2, 2, 1]), ("noise_variances", &[2])]);
+/// assert_eq!((&parameters[0].values, &parameters[2].values), (&vec![0.0, 0.0, 9.0, 9.0], &vec![0.5; 2]));
+/// # Ok::<(), matmix::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Stacked {
+    /// Its name: `means`, `loadings.1` (of the first mode), `noise_variances` and so on.
+    pub name: String,
+    /// Its shape: the components, and then that of one of them.
+    pub shape: Vec<usize>,
+    /// The values of the first component, of the second, and so on.
+    pub values: Vec<f64>,
+}
+
+impl Kind {
+    /// What such a parameter is called in files and in Python.
+    pub(crate) fn name(self) -> String {
+        match self {
+            Self::Mean => "means".into(),
+            Self::Loading(d) => format!("loadings.{}", d + 1),
+            Self::Noise => "noise_variances".into(),
+            Self::Degrees => "degrees_of_freedom".into(),
+        }
+    }
+}
 
 impl Parameter {
+    fn new(kind: Kind, shape: &[usize]) -> Self {
+        Self { name: kind.name(), shape: shape.to_vec(), kind }
+    }
+
     /// All parameters of components for samples of this shape with cores of this rank, in the order in which they are written. The
     /// one list: bytes that travel, files, the coordinates of the accelerator and Python's attributes follow from it.
     pub(crate) fn all(shape: &[usize], rank: &[usize], noise: Noise) -> Vec<Self> {
-        let mut all = vec![Self { name: "means".into(), shape: shape.to_vec(), kind: Kind::Mean }];
+        let mut all = vec![Self::new(Kind::Mean, shape)];
         for (d, (&p, &r)) in shape.iter().zip(rank).enumerate() {
-            let name = format!("loadings.{}", d + 1);
-            all.push(Self { name, shape: vec![p, r], kind: Kind::Loading(d) });
+            all.push(Self::new(Kind::Loading(d), &[p, r]));
         }
-        all.push(Self { name: "noise_variances".into(), shape: vec![], kind: Kind::Noise });
+        all.push(Self::new(Kind::Noise, &[]));
         if noise == Noise::T {
-            all.push(Self { name: DEGREES_OF_FREEDOM.into(), shape: vec![], kind: Kind::Degrees });
+            all.push(Self::new(Kind::Degrees, &[]));
         }
         all
     }

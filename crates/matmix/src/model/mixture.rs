@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Classes, Component, Noise};
+use super::{Classes, Component, Noise, Parameter, Stacked};
 use crate::error::{Error, Result};
 use crate::linalg::Matrix;
 
@@ -182,6 +182,18 @@ impl Mixture {
             Some(_) => Noise::T,
             None => Noise::Gaussian,
         }
+    }
+
+    /// Every parameter of the components, all of them side by side, under the names they have in files and in Python.
+    pub fn parameters(&self) -> Vec<Stacked> {
+        let values: Vec<_> = self.components.iter().map(Component::values).collect();
+        let all = Parameter::all(self.shape(), self.rank(), self.noise()).into_iter().enumerate();
+        all.map(|(at, parameter)| Stacked {
+            name: parameter.name,
+            shape: std::iter::once(self.n_components()).chain(parameter.shape).collect(),
+            values: values.iter().flat_map(|values| values[at].iter().copied()).collect(),
+        })
+        .collect()
     }
 
     /// ν of every component with Student-t noise.

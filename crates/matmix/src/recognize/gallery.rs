@@ -57,14 +57,14 @@ impl CoreGallery {
         if n == 0 || responsibilities.is_empty() || !responsibilities.len().is_multiple_of(n) {
             return Err(Error::DataLength { shape: vec![n], found: responsibilities.len() });
         }
-        let parts = responsibilities.len() / n;
-        let part_len = cores.len() / responsibilities.len();
-        Self::of(Features::new(cores, responsibilities, parts, part_len)?, classes, distance)
+        let components = responsibilities.len() / n;
+        let core_len = cores.len() / responsibilities.len();
+        Self::of(Features::new(cores, responsibilities, components, core_len)?, classes, distance)
     }
 
     /// The same from features; one class per sample.
     pub(super) fn of(mut features: Features, classes: &[usize], distance: Distance) -> Result<Self> {
-        let sides = [features.parts, features.parts * features.part_len];
+        let sides = [features.components, features.components * features.core_len];
         let learn = || Fisher::learn(&features.cores, features.n, classes);
         let fisher = match distance {
             Distance::Fisher => Some(learn()?),
@@ -114,8 +114,8 @@ impl CoreGallery {
         count: usize,
     ) -> Result<Vec<Vec<Neighbour>>> {
         check_count(count, self.len())?;
-        let [parts, len] = self.sides;
-        Ok(self.nearest(Features::new(cores, responsibilities, parts, len / parts)?, count))
+        let [components, len] = self.sides;
+        Ok(self.nearest(Features::new(cores, responsibilities, components, len / components)?, count))
     }
 
     /// The same for features of the gallery's own model, and a count that was checked.
@@ -135,7 +135,7 @@ impl CoreGallery {
         to.name(self.distance.name());
         to.sizes(&self.sides);
         to.sizes(&self.classes);
-        to.size(self.features.parts);
+        to.size(self.features.components);
         to.reals(&self.features.cores);
         to.reals(&self.features.gamma);
         if let Some(fisher) = &self.fisher {
@@ -152,14 +152,14 @@ impl CoreGallery {
         let (learned, mut from) = Reader::open(Content::Gallery, bytes)?;
         let distance = from.name()?.parse().map_err(|e: Error| from.wrong(e.to_string()))?;
         let sides = from.fixed_sizes()?;
-        let (classes, parts) = (from.sizes()?, from.size()?);
+        let (classes, components) = (from.sizes()?, from.size()?);
         let (cores, gamma) = (from.reals()?, from.reals()?);
         let fisher = if learned == 1 { Some(Fisher::read(&mut from, sides[1])?) } else { None };
-        let part_len = cores.len() / gamma.len().max(1);
-        let features = Features::new(cores, gamma, parts, part_len);
+        let core_len = cores.len() / gamma.len().max(1);
+        let features = Features::new(cores, gamma, components, core_len);
         let features = features.map_err(|e| from.wrong(e.to_string()))?;
         let along = fisher.as_ref().map_or(sides[1], Fisher::directions);
-        let fits = sides[0] > 0 && sides[1].is_multiple_of(sides[0]) && parts * part_len == along;
+        let fits = sides[0] > 0 && sides[1].is_multiple_of(sides[0]) && components * core_len == along;
         if !fits || classes.is_empty() || classes.len() != features.n {
             return Err(from.wrong("their lengths do not fit each other"));
         }
@@ -174,23 +174,23 @@ impl CoreGallery {
 #[derive(Debug, Clone)]
 pub(super) struct Features {
     pub(super) n: usize,
-    pub(super) parts: usize,
-    pub(super) part_len: usize,
+    pub(super) components: usize,
+    pub(super) core_len: usize,
     pub(super) cores: Vec<f64>,
     pub(super) gamma: Vec<f64>,
 }
 
 impl Features {
-    /// Features of so many parts of this length, checked.
-    fn new(cores: Vec<f64>, gamma: Vec<f64>, parts: usize, part_len: usize) -> Result<Self> {
-        let n = gamma.len() / parts.max(1);
-        if parts == 0 || n * parts != gamma.len() {
-            return Err(Error::DataLength { shape: vec![parts], found: gamma.len() });
+    /// Features of so many components of this length, checked.
+    fn new(cores: Vec<f64>, gamma: Vec<f64>, components: usize, core_len: usize) -> Result<Self> {
+        let n = gamma.len() / components.max(1);
+        if components == 0 || n * components != gamma.len() {
+            return Err(Error::DataLength { shape: vec![components], found: gamma.len() });
         }
-        if part_len == 0 || gamma.len().checked_mul(part_len) != Some(cores.len()) {
-            return Err(Error::DataLength { shape: vec![n, parts, part_len], found: cores.len() });
+        if core_len == 0 || gamma.len().checked_mul(core_len) != Some(cores.len()) {
+            return Err(Error::DataLength { shape: vec![n, components, core_len], found: cores.len() });
         }
-        Ok(Self { n, parts, part_len, cores, gamma })
+        Ok(Self { n, components, core_len, cores, gamma })
     }
 
     /// What a model says about samples.
@@ -207,7 +207,7 @@ impl Features {
     }
 
     pub(super) fn row(&self, n: usize) -> &[f64] {
-        let len = self.parts * self.part_len;
+        let len = self.components * self.core_len;
         &self.cores[n * len..(n + 1) * len]
     }
 }
@@ -225,7 +225,7 @@ pub(super) fn plain_distance(
         // Both are unit vectors.
         return 1.0 - a.iter().zip(b).map(|(x, y)| x * y).sum::<f64>();
     }
-    let k = probes.parts;
+    let k = probes.components;
     let (a_gamma, b_gamma) = (&probes.gamma[n * k..(n + 1) * k], &gallery.gamma[m * k..(m + 1) * k]);
     // Samples of different components have weights so small that their products with distances would vanish, and
     // leave a distance of zero. A factor common to all of them changes nothing else.
@@ -235,7 +235,7 @@ pub(super) fn plain_distance(
     let mut sum = 0.0;
     let mut weights = 0.0;
     for j in 0..k {
-        let at = j * probes.part_len..(j + 1) * probes.part_len;
+        let at = j * probes.core_len..(j + 1) * probes.core_len;
         let square: f64 = a[at.clone()].iter().zip(&b[at]).map(|(x, y)| (x - y) * (x - y)).sum();
         let weight = if distance == Distance::Weighted { factor * a_gamma[j] * b_gamma[j] } else { 1.0 };
         sum += weight * square.sqrt();
@@ -260,7 +260,7 @@ fn several_of_each(classes: &[usize]) -> bool {
 impl Fisher {
     fn features(&self, of: &Features) -> Features {
         let cores = parallel::map(of.n, |n| self.project(of.row(n))).concat();
-        let part_len = cores.len() / of.n.max(1);
-        Features { n: of.n, parts: 1, part_len, cores, gamma: vec![1.0; of.n] }
+        let core_len = cores.len() / of.n.max(1);
+        Features { n: of.n, components: 1, core_len, cores, gamma: vec![1.0; of.n] }
     }
 }

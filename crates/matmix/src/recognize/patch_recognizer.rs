@@ -64,7 +64,7 @@ impl PatchRecognizer {
     /// # Errors
     /// Another number of names than of classes, and images that cannot be read.
     pub fn to_file(&self, images: &Samples<'_>, names: &[String]) -> Result<ModelFile> {
-        let (mean, directions) = self.scores.parts();
+        let (mean, directions) = self.scores.mean_and_directions();
         if names.len() != directions.cols() {
             let (expected, found) = (directions.cols(), names.len());
             return Err(Error::Count { what: "names", expected, found });
@@ -95,7 +95,7 @@ impl PatchRecognizer {
         {
             return Err(wrong("its gallery has features of another length than its patches"));
         }
-        let scores = RidgeScores::from_parts(gallery.mean.clone(), gallery.directions.clone());
+        let scores = RidgeScores::from_mean_and_directions(gallery.mean.clone(), gallery.directions.clone());
         let known = gallery.scores.as_slice().to_vec();
         Ok(Self::knowing(fisher, scores, known, gallery.classes.clone()))
     }
@@ -153,7 +153,7 @@ impl PatchRecognizer {
 }
 
 /// Unit vectors of this length as what is searched.
-fn unit(cores: Vec<f64>, part_len: usize) -> Features {
-    let n = cores.len() / part_len;
-    Features { n, parts: 1, part_len, cores, gamma: vec![1.0; n] }
+fn unit(cores: Vec<f64>, core_len: usize) -> Features {
+    let n = cores.len() / core_len;
+    Features { n, components: 1, core_len, cores, gamma: vec![1.0; n] }
 }

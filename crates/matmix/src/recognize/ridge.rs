@@ -109,13 +109,13 @@ impl RidgeScores {
         Ok(tiles.iter().flat_map(|tile| tile.as_slice()).copied().collect())
     }
 
-    /// From what [`parts`](Self::parts) gave.
-    pub(super) fn from_parts(mean: Vec<f64>, directions: Matrix) -> Self {
+    /// From what [`mean_and_directions`](Self::mean_and_directions) gave.
+    pub(super) fn from_mean_and_directions(mean: Vec<f64>, directions: Matrix) -> Self {
         Self { mean, directions }
     }
 
     /// The mean of the features, and the directions: features × classes.
-    pub(super) fn parts(&self) -> (&[f64], &Matrix) {
+    pub(super) fn mean_and_directions(&self) -> (&[f64], &Matrix) {
         (&self.mean, &self.directions)
     }
 

@@ -37,7 +37,7 @@ pub(super) type Nearest = Vec<(f64, usize)>;
 
 impl Index {
     pub(super) fn new(gallery: &Features, distance: Distance) -> Self {
-        let len = gallery.parts * gallery.part_len;
+        let len = gallery.components * gallery.core_len;
         let mut centre = vec![0.0; len];
         if distance != Distance::Fisher {
             for row in gallery.cores.chunks_exact(len) {
@@ -68,23 +68,23 @@ impl Index {
     /// The features of `range` in single precision with the samples innermost, `width` of them: features, shrunken
     /// norms and γ of each part.
     fn pack(&self, of: &Features, range: Range<usize>, width: usize) -> (Vec<f32>, Vec<f32>, Vec<f32>) {
-        let len = of.parts * of.part_len;
+        let len = of.components * of.core_len;
         let mut features = vec![0f32; len * width];
-        let mut norms = vec![0f32; of.parts * width];
-        let mut gamma = vec![0f32; of.parts * width];
-        let shrunken = 1.0 - f64::from(match_rounding(of.part_len));
+        let mut norms = vec![0f32; of.components * width];
+        let mut gamma = vec![0f32; of.components * width];
+        let shrunken = 1.0 - f64::from(match_rounding(of.core_len));
         for (at, n) in range.enumerate() {
             let row = of.row(n);
-            for part in 0..of.parts {
+            for k in 0..of.components {
                 let mut norm = 0.0;
-                for i in part * of.part_len..(part + 1) * of.part_len {
+                for i in k * of.core_len..(k + 1) * of.core_len {
                     let x = ((row[i] - self.centre[i]) * self.scale) as f32;
                     features[i * width + at] = x;
                     norm += f64::from(x) * f64::from(x);
                 }
                 // NaN where the products could leave the range of single precision: a bound that excludes nothing.
-                norms[part * width + at] = if norm < 1e30 { (shrunken * norm) as f32 } else { f32::NAN };
-                gamma[part * width + at] = of.gamma[n * of.parts + part] as f32;
+                norms[k * width + at] = if norm < 1e30 { (shrunken * norm) as f32 } else { f32::NAN };
+                gamma[k * width + at] = of.gamma[n * of.components + k] as f32;
             }
         }
         (features, norms, gamma)
@@ -130,7 +130,7 @@ impl Index {
             cpu.match_bounds(MatchBounds {
                 block,
                 probes: (&packed.0, &packed.1, &packed.2),
-                sides: (probes.parts, probes.part_len, of.len()),
+                sides: (probes.components, probes.core_len, of.len()),
                 weighted: distance == Distance::Weighted,
                 cosine: distance == Distance::Fisher,
                 scratch,

@@ -12,20 +12,20 @@ use super::search::{Index, MANY, Nearest};
 use crate::cpu::Cpu;
 
 /// Features around a few centres; γ nearly one-hot.
-fn features(seed: u64, n: usize, parts: usize, part_len: usize, spread: f64, far: f64) -> Features {
+fn features(seed: u64, n: usize, components: usize, core_len: usize, spread: f64, far: f64) -> Features {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut shared = ChaCha8Rng::seed_from_u64(77);
-    let len = parts * part_len;
+    let len = components * core_len;
     let centres: Vec<f64> = (0..5 * len).map(|_| shared.sample::<f64, _>(StandardNormal)).collect();
     let (mut cores, mut gamma) = (Vec::new(), Vec::new());
     for i in 0..n {
         let centre = &centres[i % 5 * len..(i % 5 + 1) * len];
         cores.extend(centre.iter().map(|c| far + c + spread * rng.sample::<f64, _>(StandardNormal)));
-        let logs: Vec<f64> = (0..parts).map(|_| -800.0 * rng.random::<f64>()).collect();
+        let logs: Vec<f64> = (0..components).map(|_| -800.0 * rng.random::<f64>()).collect();
         let top = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         gamma.extend(logs.iter().map(|l| (l - top).exp()));
     }
-    Features { n, parts, part_len, cores, gamma }
+    Features { n, components, core_len, cores, gamma }
 }
 
 /// All distances by the plain formula, sorted: the oracle.
@@ -59,24 +59,24 @@ fn check(probes: &Features, gallery: &Features, distance: Distance, name: &str) 
 }
 
 fn unit(mut of: Features) -> Features {
-    let len = of.parts * of.part_len;
+    let len = of.components * of.core_len;
     for row in of.cores.chunks_exact_mut(len) {
         let norm = row.iter().map(|x| x * x).sum::<f64>().sqrt();
         row.iter_mut().for_each(|x| *x /= norm);
     }
-    Features { parts: 1, part_len: len, gamma: vec![1.0; of.n], ..of }
+    Features { components: 1, core_len: len, gamma: vec![1.0; of.n], ..of }
 }
 
 #[test]
 fn the_nearest_are_those_of_the_plain_formula() {
-    // (gallery, probes, parts, elements of a part)
-    for (n, m, parts, len) in
+    // (gallery, probes, components, elements of a part)
+    for (n, m, components, len) in
         [(1, 1, 1, 1), (7, 5, 3, 4), (300, 130, 4, 9), (129, 65, 1, 40), (200, 70, 10, 1)]
     {
         for (spread, far) in [(1.0, 0.0), (1e-4, 0.0), (1.0, 1e7), (1e-9, 1e3), (1e-12, 1.0)] {
-            let gallery = features(1, n, parts, len, spread, far);
-            let probes = features(2, m, parts, len, spread, far);
-            let name = format!("{n} and {m} of {parts}×{len}, spread {spread}, at {far}");
+            let gallery = features(1, n, components, len, spread, far);
+            let probes = features(2, m, components, len, spread, far);
+            let name = format!("{n} and {m} of {components}×{len}, spread {spread}, at {far}");
             check(&probes, &gallery, Distance::Paper, &name);
             check(&probes, &gallery, Distance::Weighted, &name);
             check(&unit(probes), &unit(gallery), Distance::Fisher, &name);
@@ -126,8 +126,8 @@ fn few_pairs_need_the_exact_distance() {
 fn vanishing_weights_are_no_zero_distances() {
     let of = |cores: [f64; 2], gamma: [f64; 2]| Features {
         n: 1,
-        parts: 2,
-        part_len: 1,
+        components: 2,
+        core_len: 1,
         cores: cores.to_vec(),
         gamma: gamma.to_vec(),
     };

@@ -356,7 +356,7 @@ fn parameters_that_are_no_model() {
 #[test]
 fn a_preset_nobody_published() {
     let error = Preset::from_str("pcca").unwrap_err();
-    assert_eq!(error, Error::UnknownPreset { name: "pcca".into() });
+    assert_eq!(error, Error::UnknownPreset { name: "pcca".into(), known: Preset::names() });
     let choices = "pca, 2dpca, glram, mpca, ppca, psopca, mixppca, mp2dpca, mixb2dppca";
     says(&error, &format!("there is no model named `pcca`; choose one of {choices}"));
     for &preset in Preset::ALL {
