@@ -52,7 +52,8 @@ PRESETS: dict[str, Preset]
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.int64]
-_Opened = tuple[NDArray[Any], tuple[_Ints, list[str]] | None, str, str]
+_Reading = tuple[tuple[int, int] | None, bool, str | None]
+_Opened = tuple[NDArray[Any], tuple[_Ints, list[str]] | None, str, str, _Reading]
 
 @final
 class Preset:
@@ -87,7 +88,15 @@ class Input:
     def patches(self) -> tuple[list[int], list[int]] | None: ...
     def factor(self, x: NDArray[Any] | Elsewhere, shape: Sequence[int]) -> float: ...
     @staticmethod
-    def of(x: NDArray[Any] | Elsewhere, shape: Sequence[int], scale: float) -> Input: ...
+    def of(
+        x: NDArray[Any] | Elsewhere,
+        shape: Sequence[int],
+        scale: float,
+        *,
+        resize: tuple[int, int] | None = None,
+        colour: bool = False,
+        missing: str | None = None,
+    ) -> Input: ...
     @staticmethod
     def from_json(json: str) -> Input: ...
     def __reduce__(self) -> tuple[Any, ...]: ...

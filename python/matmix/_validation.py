@@ -18,9 +18,13 @@ from ._blocks import Blocks, Parts, as_blocks
 from ._elements import native, plain_array
 from ._on_gpu import check_device, is_on_gpu
 from ._output import of_kind
+from .datasets import DataSet
 
-Data: TypeAlias = ArrayLike | Blocks
-"""Samples as a user gives them: whatever becomes an array, or blocks; Dask and lazily read arrays have no types."""
+Data: TypeAlias = ArrayLike | Blocks | DataSet
+"""Samples as a user gives them: whatever becomes an array, blocks, what was opened.
+
+Dask and lazily read arrays have no types.
+"""
 Sides: TypeAlias = int | Sequence[int] | None
 Seed: TypeAlias = int | np.random.RandomState | np.random.Generator | None
 
@@ -55,6 +59,8 @@ class Samples(NamedTuple):
     """What NaN is."""
     given: Any = None
     """What the user gave, if answers are to be arrays of its kind."""
+    opened: DataSet | None = None
+    """What they were opened as, if that is known."""
 
     @property
     def n(self) -> int:
@@ -76,7 +82,9 @@ class Samples(NamedTuple):
 
     def described(self) -> _matmix.Input:
         """What a model that is fitted to these samples takes for input; of blocks, those with some samples are read."""
-        return _matmix.Input.of(self.held(None, None, None), self.shape, self.scale)
+        opened = DataSet() if self.opened is None else self.opened
+        how = {name: opened[name] for name in ("resize", "colour", "missing") if name in opened}
+        return _matmix.Input.of(self.held(None, None, None), self.shape, self.scale, **how)
 
     def batches(self) -> Iterator[tuple[np.ndarray, int]]:
         """The array, or block after block, each with the number of its first sample."""
@@ -118,7 +126,10 @@ def check_samples(
     `owner` is the estimator the user talks to where that is another one: it knows the names of the columns, and
     learns them with `owner_reset`.
     """
-    samples = _shaped(estimator, X, reset, owner, owner_reset)._replace(missing=_missing_of(estimator))
+    opened = X if isinstance(X, DataSet) else None
+    if opened is not None:
+        X = opened.data
+    samples = _shaped(estimator, X, reset, owner, owner_reset)._replace(missing=_missing_of(estimator), opened=opened)
     return samples._replace(scale=estimator._factor(samples, fitting=reset), given=given(estimator, X))
 
 

@@ -14,6 +14,9 @@ from . import _matmix
 class DataSet(dict[str, Any]):
     """Samples and what is known about them; keys are attributes, too.
 
+    Estimators take it where they take an array. A model that is fitted to it remembers how images were read, and its
+    file tells that to the program.
+
     Attributes
     ----------
     data : ndarray of shape (N, p_1, ..., p_D)
@@ -26,6 +29,12 @@ class DataSet(dict[str, Any]):
         What was opened.
     format : str
         The format it was found in.
+    resize : (rows, columns) or None
+        What images were brought to.
+    colour : bool
+        Whether images kept their channels as a third mode.
+    missing : str or None
+        What told that a cell was not observed.
     """
 
     def __getattr__(self, key: str) -> Any:
@@ -36,6 +45,9 @@ class DataSet(dict[str, Any]):
 
     def __setattr__(self, key: str, value: Any) -> None:
         self[key] = value
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.data, dtype=dtype) if copy else np.asarray(self.data, dtype=dtype)
 
     def __dir__(self) -> list[str]:
         return [*self.keys(), *super().__dir__()]
@@ -158,7 +170,7 @@ def open(
 
 
 def _data_set(opened: tuple[Any, ...]) -> DataSet:
-    data, labels, name, format = opened
+    data, labels, name, format, (resize, colour, missing) = opened
     target = names = None
     if labels is not None:
         index, names = labels
@@ -167,4 +179,13 @@ def _data_set(opened: tuple[Any, ...]) -> DataSet:
         except ValueError:
             classes = np.array(names)
         target = classes[index]
-    return DataSet(data=data, target=target, target_names=names, name=name, format=format)
+    return DataSet(
+        data=data,
+        target=target,
+        target_names=names,
+        name=name,
+        format=format,
+        resize=resize,
+        colour=colour,
+        missing=missing,
+    )

@@ -14,9 +14,12 @@ use crate::input::ModelInput;
 use crate::low_rank::LowRankModel;
 use crate::mixture::MixtureModel;
 
-/// Samples, class of each sample and class names if there are any, name, format.
+/// Samples, class of each sample and class names if there are any, name, format, how it was read.
 type Opened<'py> =
-    (Bound<'py, PyAny>, Option<(Bound<'py, PyArray1<i64>>, Vec<String>)>, String, &'static str);
+    (Bound<'py, PyAny>, Option<(Bound<'py, PyArray1<i64>>, Vec<String>)>, String, &'static str, Reading);
+
+/// The rows and columns that images were brought to, whether they kept their colours, what told that a cell was not observed.
+type Reading = (Option<(usize, usize)>, bool, Option<String>);
 
 /// The files that a name, a list of names (`a.npy,b.npy`) or a pattern (`parts/*.npy`) stands for.
 #[pyfunction]
@@ -62,14 +65,15 @@ pub(crate) fn open<'py>(
         Some(input) => input.open(spec, &options),
         None => matmix::data::open(spec, &options),
     })?;
-    opened(py, set)
+    let read = like.map_or(options.clone(), |input| input.images(&options));
+    opened(py, set, &read)
 }
 
 /// The embedded digits.
 #[pyfunction]
 pub(crate) fn digits(py: Python<'_>) -> PyResult<Opened<'_>> {
     let set = detached(py, || Ok(matmix::data::digits()))?;
-    opened(py, set)
+    opened(py, set, &OpenOptions::default())
 }
 
 enum Loaded {
@@ -78,7 +82,7 @@ enum Loaded {
     F64(Vec<f64>),
 }
 
-fn opened(py: Python<'_>, set: DataSet) -> PyResult<Opened<'_>> {
+fn opened<'py>(py: Python<'py>, set: DataSet, read: &OpenOptions) -> PyResult<Opened<'py>> {
     let samples = &set.samples;
     let n = samples.len();
     let elements = detached(py, || {
@@ -103,7 +107,8 @@ fn opened(py: Python<'_>, set: DataSet) -> PyResult<Opened<'_>> {
         Loaded::F64(x) => array(py, x, &shape)?.into_any(),
     };
     let labels = set.labels.map(|l| (indices(py, l.index), l.names));
-    Ok((x, labels, set.name, set.format))
+    let read = (read.resize, read.colour, read.missing.map(|missing| missing.to_string()));
+    Ok((x, labels, set.name, set.format, read))
 }
 
 /// Reads a model file: the model, its preset's name, what it takes for input, its options and its history as JSON, or empty.

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use matmix::data::OpenOptions;
 use matmix::{Input, Meter, Missing};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
 use crate::arrays::{Held, dtype};
-use crate::errors::detached;
+use crate::errors::{detached, to_python};
 
 /// What a model takes for input: the shape, the values and, for images, how they are read.
 #[pyclass(frozen, eq, module = "matmix._matmix", name = "Input")]
@@ -19,13 +20,23 @@ pub(crate) struct ModelInput {
 
 #[pymethods]
 impl ModelInput {
-    /// What these samples are, each of `shape` and multiplied with `scale`.
+    /// What these samples are, each of `shape` and multiplied with `scale`; and how images were read, if they are images.
     #[staticmethod]
-    #[pyo3(signature = (x, shape, scale))]
-    fn of(py: Python<'_>, x: Held<'_>, shape: Vec<usize>, scale: f64) -> PyResult<Self> {
+    #[pyo3(signature = (x, shape, scale, *, resize=None, colour=false, missing=None))]
+    fn of(
+        py: Python<'_>,
+        x: Held<'_>,
+        shape: Vec<usize>,
+        scale: f64,
+        resize: Option<(usize, usize)>,
+        colour: bool,
+        missing: Option<&str>,
+    ) -> PyResult<Self> {
+        let missing = missing.map(|text| text.parse().map_err(to_python)).transpose()?;
+        let read = OpenOptions { resize, colour, missing, ..Default::default() };
         let engine = x.engine(&shape, None, None, scale, Missing::Error, &Arc::new(Meter::new()))?;
         let input = x.fitted(detached(py, || Input::of(&shape, &*engine)))?;
-        Ok(Self { input })
+        Ok(Self { input: input.with_images(&read) })
     }
 
     /// What samples have to be multiplied with to be what those of the fit were.

@@ -196,9 +196,15 @@ def test_from_the_shell_to_python_and_back(X, npy, tmp_path, preset):
 
 
 @in_the_shell
-def test_from_python_to_the_shell(X, npy, scaled, tmp_path):
+@pytest.mark.parametrize("family", [matmix.MixB2DPPCA, matmix.MP2DPCA, matmix.MixPPCA, matmix.Mixture])
+def test_from_python_to_the_shell(X, npy, tmp_path, family):
+    scaled = family(**OPTIONS, scale=BYTES).fit(X)
     scaled.save(tmp_path / "m.mm")
-    np.testing.assert_array_equal(scores_in_the_shell(tmp_path / "m.mm", npy, tmp_path), scaled.score_samples(X))
+    # What is said about the rows of a matrix is added up here, in another order than there.
+    close = 1e-12 if family is matmix.MP2DPCA else 0
+    np.testing.assert_allclose(
+        scores_in_the_shell(tmp_path / "m.mm", npy, tmp_path), scaled.score_samples(X), rtol=close
+    )
     np.save(tmp_path / "fractions.npy", X * BYTES)
     refused = subprocess.run(
         [os.environ["MATMIX_BIN"], "score", tmp_path / "m.mm", tmp_path / "fractions.npy"],
@@ -236,3 +242,43 @@ def test_a_folder_of_images_is_read_the_same_way(pictures, tmp_path, colour):
     )
     smaller = matmix.datasets.open(pictures, like=model.input_, resize=(5, 4))
     assert smaller.data.shape[1:3] == (5, 4)
+
+
+@in_the_shell
+@pytest.mark.parametrize("colour", [False, True])
+@pytest.mark.parametrize("family", [matmix.MixB2DPPCA, matmix.MP2DPCA])
+def test_a_folder_that_python_fitted_is_read_the_same_way_in_the_shell(pictures, tmp_path, colour, family):
+    images = matmix.datasets.open(pictures, resize=(8, 6), colour=colour)
+    if colour and family is matmix.MP2DPCA:
+        with pytest.raises(ValueError, match="samples of order 2"):
+            family(**OPTIONS, scale=BYTES).fit(images)
+        return
+    model = family(**OPTIONS, scale=BYTES).fit(images)
+    assert (model.input_.resize, model.input_.colour) == ((8, 6), colour)
+    model.save(tmp_path / "m.mm")
+    there = scores_in_the_shell(tmp_path / "m.mm", pictures, tmp_path)
+    np.testing.assert_allclose(model.score_samples(images), there, rtol=1e-12)
+    np.testing.assert_allclose(model.score_samples(images.data), there, rtol=1e-12)
+    # Without a word about how they were read, the sizes do not fit, and that is said.
+    model.fit(images.data).save(tmp_path / "array.mm")
+    plain = [os.environ["MATMIX_BIN"], "score", tmp_path / "array.mm", pictures]
+    refused = subprocess.run(plain, capture_output=True, text=True)
+    assert refused.returncode != 0 and "--resize" in refused.stderr
+    said = ["--resize", "8x6", *(["--colour"] if colour else [])]
+    shell("score", tmp_path / "array.mm", pictures, *said, "-o", tmp_path / "scores.npy", "--force")
+    np.testing.assert_allclose(np.load(tmp_path / "scores.npy"), there, rtol=1e-12)
+
+
+def test_what_was_opened_is_an_array_wherever_one_is_taken(pictures):
+    images = matmix.datasets.open(pictures, resize=(8, 6))
+    known = {
+        "Mixture": matmix.Mixture(**OPTIONS).fit(images),
+        "LowRank": matmix.LowRank(rank=3).fit(images),
+        "OutlierDetector": matmix.OutlierDetector(matmix.Mixture(**OPTIONS)).fit(images),
+    }
+    np.testing.assert_array_equal(np.asarray(images), images.data)
+    for name, model in known.items():
+        ask = "transform" if name == "LowRank" else "score_samples"
+        np.testing.assert_array_equal(getattr(model, ask)(images), getattr(model, ask)(images.data), err_msg=name)
+    again = matmix.datasets.open(pictures, like=known["LowRank"])
+    assert (again.resize, again.colour, again.missing) == ((8, 6), False, None)

@@ -1,9 +1,11 @@
 //! What is said about data before anything is done with it, and data that comes through a pipe.
 
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::process::Stdio;
 
-use matmix::data::npy;
+use matmix::data::{OpenOptions, npy};
+use matmix::{FitOptions, Input, Model, ModelFile, Preset};
 use zip::CompressionMethod;
 
 use crate::{command, made, ok, pictures, snapshot};
@@ -62,18 +64,22 @@ fn mean_score(folder: &std::path::Path, args: &[&str]) -> f64 {
     told["mean_log_likelihood"].as_f64().unwrap()
 }
 
+/// A folder of twelve colour images of 6 rows and 4 columns.
+fn images_in(folder: &std::path::Path) {
+    std::fs::create_dir(folder).unwrap();
+    for i in 0..12 {
+        let rgb: Vec<u8> = (0..6 * 4 * 3).map(|j| ((i * i * 31 + j * j * 7) % 251) as u8).collect();
+        std::fs::write(folder.join(format!("{i:02}.png")), pictures::png(6, 4, 2, 8, &[], &rgb)).unwrap();
+    }
+}
+
 /// The factor, the size of images, their colours and the rows of a model are asked for once, when it is fitted; the library
 /// prepares new data the same way.
 #[test]
 fn a_model_remembers_what_it_was_fitted_to() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
-    std::fs::create_dir(at("images")).unwrap();
-    for i in 0..12 {
-        let rgb: Vec<u8> = (0..6 * 4 * 3).map(|j| ((i * i * 31 + j * j * 7) % 251) as u8).collect();
-        let png = pictures::png(6, 4, 2, 8, &[], &rgb);
-        std::fs::write(at("images").join(format!("{i:02}.png")), png).unwrap();
-    }
+    images_in(&at("images"));
     let fit: [&[&str]; 4] = [
         &["--scale", "1/255"],
         &["--scale", "1/255", "--resize", "3x5"],
@@ -90,11 +96,11 @@ fn a_model_remembers_what_it_was_fitted_to() {
         let plainly = mean_score(folder.path(), &["m.mm", "images"]);
         assert_eq!(plainly, mean_score(folder.path(), &[&["m.mm", "images"], &reading[..]].concat()));
         // In the library, from the same file.
-        let file = matmix::ModelFile::load(at("m.mm")).unwrap();
+        let file = ModelFile::load(at("m.mm")).unwrap();
         let images = file.input.as_ref().unwrap().images(&Default::default());
         let data = matmix::data::open(at("images").to_str().unwrap(), &images).unwrap();
         let view = file.prepare(&data.samples, None).unwrap();
-        let matmix::Model::Mixture(model) = &file.model else { panic!("it has a noise model") };
+        let Model::Mixture(model) = &file.model else { panic!("it has a noise model") };
         let scores = model.score_samples(&view).unwrap();
         let mean = scores.iter().sum::<f64>() / data.samples.len() as f64;
         assert!((mean - plainly).abs() < 1e-9 * plainly.abs(), "{options:?}: {mean} {plainly}");
@@ -111,4 +117,34 @@ fn a_model_remembers_what_it_was_fitted_to() {
     snapshot!("fractions_for_bytes", folder.path(), &["score", "b.mm", "x.npy"]);
     snapshot!("bytes_for_fractions", folder.path(), &["score", "f.mm", "images"]);
     ok(folder.path(), &["score", "b.mm", "x.npy", "--scale", "1"]);
+}
+
+/// The other direction: what the library fitted and wrote, asked in the shell without another word.
+#[test]
+fn a_model_that_the_library_fitted_is_asked_in_the_shell() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    images_in(&at("images"));
+    let scale = Some(1.0 / 255.0);
+    let cases = [
+        ("mixb2dppca", OpenOptions { scale, ..Default::default() }),
+        ("mixb2dppca", OpenOptions { scale, resize: Some((3, 5)), ..Default::default() }),
+        ("mixb2dppca", OpenOptions { colour: true, resize: Some((4, 4)), ..Default::default() }),
+        ("mp2dpca", OpenOptions { scale, resize: Some((5, 3)), ..Default::default() }),
+    ];
+    for (name, reading) in cases {
+        let data = matmix::data::open(at("images").to_str().unwrap(), &reading).unwrap();
+        let preset: Preset = name.parse().unwrap();
+        let options = FitOptions { components: 1, rank: vec![1], ..Default::default() };
+        let fitted = preset.fit(&data.samples, &options, &mut |_| ControlFlow::Continue(())).unwrap();
+        let Model::Mixture(model) = &fitted.model else { panic!("{name} has a noise model") };
+        let scores = model.score_samples(&preset.view(&data.samples).unwrap()).unwrap();
+        let input = Input::of(data.samples.shape(), &data.samples).unwrap().with_images(&reading);
+        let file = ModelFile { name: Some(name.into()), input: Some(input), ..ModelFile::new(fitted.model) };
+        file.save(at("m.mm")).unwrap();
+        let there = mean_score(folder.path(), &["m.mm", "images"]);
+        let mean = scores.iter().sum::<f64>() / data.samples.len() as f64;
+        assert!((mean - there).abs() < 1e-9 * mean.abs(), "{name}, {reading:?}: {mean} here, {there} there");
+        assert!(mean.abs() < 1000.0, "{name}: {mean}");
+    }
 }
