@@ -21,6 +21,12 @@ QUOTED = re.compile(r"`([^`\n]+)`")
 PATH = re.compile(r"([\w.-]+/)+([\w.-]+\.(rs|py|md|sh|js))?")
 IN_A_FILE = re.compile(r"([\w./-]+\.(?:rs|py)): ([\w:., ]+)")
 TEST = re.compile(r"[a-z0-9]+(_[a-z0-9]+){3,}")
+FILE = re.compile(r"\w[\w-]*\.(rs|py|js|cu|css|sh)")
+# A type, something of a type (`Density::posterior_variance()`), or a function (`core_len()`, of whatever is called).
+TYPE = re.compile(r"([A-Z][a-z]\w*)(?:::(\w+))?(?:\(\w*\))?(?:\[\w\])?")
+FUNCTION = re.compile(r"(?:\w+\.)?([a-z]\w*)\(\w*\)")
+# Where all that looks like a name of ours is one.
+OF_THE_SOURCES = ("ARCHITECTURE.md", "docs/maths.md")
 LINK = re.compile(r"\]\(([^)#:\s]+\.(?:md|py))(#[^)]*)?\)")
 
 
@@ -28,9 +34,43 @@ def found(path):
     return next((folder / path for folder in FOLDERS if (folder / path).exists()), None)
 
 
-def missing(document, is_a_test):
+class Names:
+    """What the sources declare."""
+
+    def __init__(self, root):
+        rust, ours = [*(root / "crates").rglob("*.rs")], [*(root / "python").rglob("*.py")]
+        self.texts = [path.read_text(encoding="utf-8") for path in [*rust, *(root / "python/src").glob("*.rs"), *ours]]
+        kernels = (root / "crates").rglob("*.cu")
+        self.files = {path.name for path in [*rust, *ours, *kernels, *(root / "python/src").glob("*.rs")]}
+
+    def function(self, name):
+        return any(re.search(rf"\b(fn|def) {name}\b", text) for text in self.texts)
+
+    def of_type(self, name, member):
+        """Whether there is such a type, and something of that name where it is declared or given methods."""
+        declared = re.compile(rf"\b(struct|enum|trait|type|class) {name}\b")
+        extended = re.compile(rf"\bimpl\b[^{{;]*\b{name}\b")
+        there = [text for text in self.texts if declared.search(text)]
+        if member is None or not there:
+            return bool(there)
+        there += [text for text in self.texts if extended.search(text)]
+        return any(re.search(rf"(\bfn {member}\b|^ +(pub )?{member}\b)", text, re.MULTILINE) for text in there)
+
+    def missing(self, quoted):
+        """What of a quoted name is not there, if it is a name."""
+        if FILE.fullmatch(quoted):
+            return None if quoted in self.files else f"file {quoted}"
+        if kind := TYPE.fullmatch(quoted):
+            return None if self.of_type(*kind.groups()) else f"type or member {quoted}"
+        if called := FUNCTION.fullmatch(quoted):
+            return None if self.function(called[1]) else f"function {quoted}"
+        return None
+
+
+def missing(document, sources):
     """A line for everything that a document names and that is not there."""
     fenced = False
+    ours = document.relative_to(ROOT).as_posix() in OF_THE_SOURCES
     for number, line in enumerate(document.read_text(encoding="utf-8").splitlines(), 1):
         at = f"{document.relative_to(ROOT)}:{number}"
         fenced ^= line.startswith("```")
@@ -50,37 +90,49 @@ def missing(document, is_a_test):
                     text = file.read_text(encoding="utf-8")
                     names = re.findall(r"\w+", inside[2])
                     yield from (f"{at}: {path} has no {n}" for n in names if not re.search(rf"\b{n}\b", text))
-            elif TEST.fullmatch(quoted) and not is_a_test(quoted):
-                yield f"{at}: there is no function {quoted}"
+            elif TEST.fullmatch(quoted):
+                if not sources.function(quoted):
+                    yield f"{at}: there is no function {quoted}"
+            elif ours and (absent := sources.missing(quoted)):
+                yield f"{at}: there is no {absent}"
 
 
 @pytest.fixture(scope="module")
-def is_a_test():
-    sources = [*(ROOT / "crates").rglob("*.rs"), *(ROOT / "python").rglob("*.py")]
-    text = "\n".join(source.read_text(encoding="utf-8") for source in sources)
-    return lambda name: re.search(rf"\b(fn|def) {name}\b", text) is not None
+def sources():
+    return Names(ROOT)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.relative_to(ROOT).as_posix())
-def test_what_a_document_names_is_there(document, is_a_test):
-    assert not list(missing(document, is_a_test))
+def test_what_a_document_names_is_there(document, sources):
+    assert not list(missing(document, sources))
 
 
 def test_what_is_not_there_is_found(tmp_path, monkeypatch):
     """The test itself: a document with one mistake of each kind, and one of none."""
     monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
-    page = tmp_path / "page.md"
+    page = tmp_path / "ARCHITECTURE.md"
     page.write_text(
         "`fit/engine.rs`, `fit/maximize.rs`, `fit/`, `pass/stack/`\n"
         "`fit/maximize.rs: maximize`, `pass/em.rs: EmSums, Nobody`\n"
-        "[a page](nowhere.md), [here](page.md#place) and `no_such_test_is_there`, `random_state`\n"
+        "[a page](nowhere.md), [here](ARCHITECTURE.md#place) and `no_such_test_is_there`, `random_state`\n"
+        "`Shape`, `Shape::area()`, `Shape::Round`, `side()`, `shape.rs`, `make lint`, `K`\n"
+        "`Form`, `Shape::volume()`, `Shape::Square`, `height()`, `form.rs`\n"
     )
-    assert list(missing(page, lambda name: False)) == [
-        "page.md:1: there is no fit/engine.rs",
-        "page.md:1: there is no pass/stack/",
-        "page.md:2: pass/em.rs has no Nobody",
-        "page.md:3: there is no page nowhere.md",
-        "page.md:3: there is no function no_such_test_is_there",
+    (tmp_path / "crates").mkdir()
+    (tmp_path / "crates/shape.rs").write_text(
+        "enum Shape {\n    Round,\n}\nimpl Shape {\n    fn area(&self) {}\n}\nfn side() {}\n"
+    )
+    assert [line.removeprefix("ARCHITECTURE.md:") for line in missing(page, Names(tmp_path))] == [
+        "1: there is no fit/engine.rs",
+        "1: there is no pass/stack/",
+        "2: pass/em.rs has no Nobody",
+        "3: there is no page nowhere.md",
+        "3: there is no function no_such_test_is_there",
+        "5: there is no type or member Form",
+        "5: there is no type or member Shape::volume()",
+        "5: there is no type or member Shape::Square",
+        "5: there is no function height()",
+        "5: there is no file form.rs",
     ]
 
 
