@@ -63,10 +63,10 @@ impl ModelInput {
         dtype(self.input.element)
     }
 
-    /// The smallest and the largest value after that, among some of the samples.
+    /// The smallest and the largest value after that, among some of the samples; None if no cell of these was observed.
     #[getter]
-    fn range(&self) -> (f64, f64) {
-        self.input.range.into()
+    fn range(&self) -> Option<(f64, f64)> {
+        self.input.range.map(Into::into)
     }
 
     /// The rows and columns that images were brought to.
@@ -88,9 +88,11 @@ impl ModelInput {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let (shape, scale, (low, high)) = (self.shape(py)?, self.scale(), self.range());
-        let mut text =
-            format!("Input(shape={shape}, dtype={}, scale={scale:.6}, range=({low}, {high})", self.dtype());
+        let (shape, scale) = (self.shape(py)?, self.scale());
+        let mut text = format!("Input(shape={shape}, dtype={}, scale={scale:.6}", self.dtype());
+        if let Some((low, high)) = self.range() {
+            text += &format!(", range=({low}, {high})");
+        }
         if let Some((rows, columns)) = self.resize() {
             text += &format!(", resize=({rows}, {columns})");
         }

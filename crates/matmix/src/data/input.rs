@@ -8,11 +8,14 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "formats")]
 use super::{DataSet, OpenOptions, open};
-use super::{Element, ModelFile, Patches, Samples, Unobserved};
+use super::{Element, Missing, ModelFile, Patches, Samples, Unobserved};
 use crate::error::{Error, Result};
 
 /// Samples that are looked at to see where their values lie, spread over all of them.
 const LOOKED_AT: usize = 256;
+
+/// A factor that takes values to another range altogether, as 1/255 and 1/100 do: what lies in that range already is not multiplied again.
+const TO_ANOTHER_RANGE: f64 = 0.01;
 
 /// A set of samples that can be looked at, wherever it is: in this process, or where an [`Engine`](crate::Engine) has it.
 ///
@@ -30,6 +33,9 @@ pub trait Glance {
 
     /// What the values are stored as.
     fn element(&self) -> Element;
+
+    /// What NaN is.
+    fn missing(&self) -> Missing;
 
     /// So many of the samples, spread over all of them; all of them if they are fewer.
     ///
@@ -53,6 +59,10 @@ impl Glance for Samples<'_> {
         Samples::element(self)
     }
 
+    fn missing(&self) -> Missing {
+        Samples::missing(self)
+    }
+
     fn some(&self, count: usize) -> Result<Samples<'_>> {
         self.clone().select_part(&spread(self.len(), count))
     }
@@ -65,7 +75,7 @@ impl Glance for Samples<'_> {
 ///
 /// let bytes = Samples::from_vec(&[2, 2], vec![0u8, 51, 102, 255])?.scaled(1.0 / 255.0)?;
 /// let input = Input::of(bytes.shape(), &bytes)?;
-/// assert_eq!((input.scale, input.range), (1.0 / 255.0, [0.0, 1.0]));
+/// assert_eq!((input.scale, input.range), (1.0 / 255.0, Some([0.0, 1.0])));
 /// # Ok::<(), matmix::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -77,8 +87,9 @@ pub struct Input {
     pub scale: f64,
     /// What the values were stored as.
     pub element: Element,
-    /// The smallest and the largest value after that, among some of the samples.
-    pub range: [f64; 2],
+    /// The smallest and the largest value after that, among some of the samples; `None` if no cell of these was observed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<[f64; 2]>,
     /// The rows and columns that images were brought to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resize: Option<(usize, usize)>,
@@ -111,7 +122,7 @@ impl Input {
             resize: None,
             colour: false,
             patches: None,
-            missing: None,
+            missing: (samples.missing() == Missing::Nan).then_some(Unobserved::Nan),
             mask: vec![],
         })
     }
@@ -125,7 +136,7 @@ impl Input {
     #[cfg(feature = "formats")]
     pub fn with_images(self, options: &OpenOptions) -> Self {
         let missing = options.missing.filter(|missing| *missing != Unobserved::Never);
-        Self { resize: options.resize, colour: options.colour, missing, ..self }
+        Self { resize: options.resize, colour: options.colour, missing: missing.or(self.missing), ..self }
     }
 
     /// The same with a mask that all samples had, if they had one: whether each cell was observed.
@@ -175,8 +186,19 @@ impl Input {
         Ok(data)
     }
 
+    /// The samples with the same cells not observed as the model's had: those behind its mask (unless they have another size), those that
+    /// hold the value which stood for that.
+    fn observed<'a>(&self, samples: Samples<'a>) -> Result<Samples<'a>> {
+        let samples = match self.missing {
+            // Whoever has opened them the same way has told already which are missing.
+            Some(Unobserved::Value(fill)) if samples.missing() == Missing::Error => samples.with_fill_value(fill)?,
+            Some(Unobserved::Nan | Unobserved::Alpha(_)) => samples.with_missing(Missing::Nan),
+            _ => samples,
+        };
+        self.masked(samples)
+    }
+
     /// The samples without the cells that the model never saw, unless they have another size.
-    #[cfg(feature = "formats")]
     fn masked<'a>(&self, samples: Samples<'a>) -> Result<Samples<'a>> {
         if self.mask.is_empty() || self.mask.iter().sum::<usize>() != samples.sample_len() {
             return Ok(samples);
@@ -195,42 +217,54 @@ impl Input {
         samples.clone().scaled(self.factor(samples)?)
     }
 
-    /// What the values of these samples have to be multiplied with to be what the model's were, wherever the samples are.
+    /// What the values of these samples have to be multiplied with to be what the model's were, wherever the samples are: the factor of
+    /// the fit, or 1 if they have it already.
     ///
     /// # Errors
-    /// If it is plain that this cannot be meant: bytes, or the whole numbers of bytes in another type, where the model knows values
-    /// from 0 to 1; or values up to 1 where it knows bytes.
+    /// If it is plain that this cannot be meant: whole numbers of bytes, of whatever type, where the model knows values from 0 to 1; values
+    /// up to 1 where a factor made such values of larger ones; samples that already have another factor than the model's.
     pub fn factor(&self, samples: &(impl Glance + ?Sized)) -> Result<f64> {
-        let bytes = samples.element() == Element::U8;
-        let largest = |range: [f64; 2]| range[0].abs().max(range[1].abs());
-        let own = largest(self.range);
-        let of_fractions = self.element != Element::U8 && self.scale == 1.0 && own <= 1.0;
-        let of_bytes = self.element == Element::U8 && self.scale < 1.0;
-        if !(of_fractions || of_bytes && !bytes) {
+        if samples.scale() == self.scale && self.scale != 1.0 {
+            return Ok(1.0);
+        }
+        let has_another = samples.scale() != 1.0 && self.scale != 1.0;
+        let Some(expected) = self.range else { return Ok(self.scale) };
+        let own = largest(expected);
+        // A black image is black by any factor.
+        let may_be_bytes = self.scale == 1.0 && expected[0] >= 0.0 && own <= 1.0;
+        let may_be_fractions = self.scale <= TO_ANOTHER_RANGE && samples.element() != Element::U8;
+        if !(has_another || may_be_bytes || may_be_fractions) {
             return Ok(self.scale);
         }
-        let Seen { range: found, could_be_bytes } = look(samples)?;
-        let bytes_for_fractions =
-            of_fractions && could_be_bytes && self.range[0] >= 0.0 && largest(found) > 1.0;
-        let fractions_for_bytes = of_bytes && largest(found) <= own.max(1.0);
-        if bytes_for_fractions || fractions_for_bytes {
-            return Err(Error::Values { found, expected: self.range, scale: self.scale });
+        let Seen { range: Some(found), could_be_bytes } = look(samples)? else { return Ok(self.scale) };
+        let bytes_for_fractions = may_be_bytes && could_be_bytes && largest(found) > 1.0;
+        // The bytes of the fit may all have been dark; fractions go up to 1.
+        let range = if self.element == Element::U8 { own.max(1.0) } else { own };
+        let fractions_for_bytes = may_be_fractions && largest(found) > 0.0 && largest(found) <= range;
+        if has_another || bytes_for_fractions || fractions_for_bytes {
+            return Err(Error::Values { found, expected, scale: self.scale });
         }
         Ok(self.scale)
     }
 }
 
+/// The largest magnitude of what lies between these.
+fn largest(range: [f64; 2]) -> f64 {
+    range[0].abs().max(range[1].abs())
+}
+
 impl ModelFile {
-    /// The samples as this model takes them: multiplied with `scale`, or with the factor of its fit if that is `None`, and in the
-    /// shape its preset looks at.
+    /// The samples as this model takes them: without the cells that were not observed in its fit, multiplied with `scale`, or with
+    /// the factor of its fit if that is `None`, and in the shape its preset looks at.
     ///
     /// # Errors
     /// If their values or their shape are not those of a sample of this model.
     pub fn prepare<'a>(&self, samples: &Samples<'a>, scale: Option<f64>) -> Result<Samples<'a>> {
-        self.view(&self.scaled(samples, scale)?)
+        let observed = self.input.as_ref().map(|input| input.observed(samples.clone())).transpose()?;
+        self.view(&self.scaled(observed.as_ref().unwrap_or(samples), scale)?)
     }
 
-    /// The first half of [`prepare`](Self::prepare): the values, not the shape.
+    /// A part of [`prepare`](Self::prepare), for what [`Input::open`] has opened: the values, not the shape.
     ///
     /// # Errors
     /// If their values are not those of a sample of this model.
@@ -245,8 +279,8 @@ impl ModelFile {
 
 /// What some of the samples say about the values of all.
 struct Seen {
-    /// The smallest and the largest.
-    range: [f64; 2],
+    /// The smallest and the largest, if any was.
+    range: Option<[f64; 2]>,
     /// Whether every value that was observed is one of 0 to 255.
     could_be_bytes: bool,
 }
@@ -256,8 +290,9 @@ fn look(samples: &(impl Glance + ?Sized)) -> Result<Seen> {
     let values = some.to_f64(0..some.len())?;
     let widest = [f64::INFINITY, f64::NEG_INFINITY];
     let byte = |x: f64| x.is_nan() || (0.0..=255.0).contains(&x) && x.fract() == 0.0;
+    let range = values.iter().fold(widest, |[low, high], &x| [low.min(x), high.max(x)]);
     Ok(Seen {
-        range: values.iter().fold(widest, |[low, high], &x| [low.min(x), high.max(x)]),
+        range: (range[0] <= range[1]).then_some(range),
         could_be_bytes: values.iter().all(|&x| byte(x)),
     })
 }
@@ -323,5 +358,62 @@ mod tests {
         assert!(of_fractions.scaled(&other(0.01)).is_ok() && of_fractions.scaled(&other(2.0)).is_ok());
         // Bytes that were fitted as they are take fractions as they are: they may be meant.
         assert!(input(&bytes()).scaled(&fractions()).is_ok());
+    }
+
+    #[test]
+    fn what_a_model_knows_counts_and_not_how_it_was_stored() {
+        // Black and white as bytes of 0 and 1 are fractions, and numbers up to 255 in another type are bytes.
+        let ones = Samples::from_vec(&[2, 2], vec![0u8, 1, 1, 0, 1, 1, 0, 0]).unwrap();
+        assert!(matches!(input(&ones).scaled(&bytes()), Err(Error::Values { .. })));
+        assert!(input(&ones).scaled(&ones).is_ok());
+        let wide = Samples::from_vec(&[2, 2], bytes().to_f64(0..10).unwrap()).unwrap();
+        let of_wide = input(&wide.clone().scaled(1.0 / 255.0).unwrap());
+        assert!(matches!(of_wide.scaled(&fractions()), Err(Error::Values { .. })));
+        assert!(of_wide.scaled(&wide).is_ok());
+        // Black is black; and a factor of a half leaves values where they are.
+        let black = Samples::from_vec(&[2, 2], vec![0.0; 8]).unwrap();
+        assert!(of_wide.scaled(&black).is_ok());
+        assert!(input(&bytes().scaled(0.5).unwrap()).scaled(&wide).is_ok());
+    }
+
+    #[test]
+    fn samples_that_have_the_factor_are_not_multiplied_again() {
+        let scaled = bytes().scaled(1.0 / 255.0).unwrap();
+        let of_bytes = input(&scaled);
+        assert_eq!(of_bytes.scaled(&scaled).unwrap().scale(), 1.0 / 255.0);
+        let other = bytes().scaled(0.1).unwrap();
+        let found = Error::Values { found: [0.0, 24.7], expected: of_bytes.range.unwrap(), scale: 1.0 / 255.0 };
+        assert_eq!(of_bytes.scaled(&other).unwrap_err(), found);
+        // A model of values as they are takes fractions, whatever made them.
+        assert_eq!(input(&fractions()).scaled(&scaled).unwrap().scale(), 1.0 / 255.0);
+    }
+
+    #[test]
+    fn a_model_of_samples_that_nobody_has_seen_can_be_read_again() {
+        // 256 of 600 samples are looked at.
+        let seen = spread(600, LOOKED_AT);
+        let values = (0..600).map(|n| if seen.contains(&n) { f64::NAN } else { n as f64 }).collect::<Vec<_>>();
+        let samples = Samples::from_vec(&[1], values).unwrap().with_missing(Missing::Nan);
+        let input = input(&samples);
+        assert_eq!((input.range, input.missing), (None, Some(Unobserved::Nan)));
+        let text = serde_json::to_string(&input).unwrap();
+        assert_eq!(serde_json::from_str::<Input>(&text).unwrap(), input);
+        assert!(input.scaled(&bytes()).is_ok());
+    }
+
+    #[test]
+    fn arrays_are_prepared_as_files_are_opened() {
+        use crate::data::FillValue;
+        use crate::model::tests::random_mixture;
+
+        let model = random_mixture(1, &[2, 2], &[1, 1], 2);
+        let of = |input| ModelFile { input: Some(input), ..ModelFile::new(model.clone().into()) };
+        let missing = |samples: Samples<'_>| samples.to_f64(0..10).unwrap().iter().map(|x| x.is_nan()).collect::<Vec<_>>();
+        let filled = of(Input { missing: Some(Unobserved::Value(FillValue::Is(13.0))), ..input(&bytes()) });
+        let expected = bytes().to_f64(0..10).unwrap().iter().map(|&x| x == 13.0).collect::<Vec<_>>();
+        assert_eq!(missing(filled.prepare(&bytes(), None).unwrap()), expected);
+        let masked = of(input(&bytes()).with_mask(Some(&[true, false, true, true])));
+        let expected = (0..40).map(|cell| cell % 4 == 1).collect::<Vec<_>>();
+        assert_eq!(missing(masked.prepare(&bytes(), None).unwrap()), expected);
     }
 }

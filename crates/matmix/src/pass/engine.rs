@@ -141,6 +141,10 @@ impl Glance for dyn Engine + '_ {
         Engine::element(self)
     }
 
+    fn missing(&self) -> Missing {
+        Engine::missing(self)
+    }
+
     fn some(&self, count: usize) -> Result<Samples<'_>> {
         self.fetch(spread(self.len(), count))
     }
