@@ -191,7 +191,9 @@ impl Input {
     fn observed<'a>(&self, samples: Samples<'a>) -> Result<Samples<'a>> {
         let samples = match self.missing {
             // Whoever has opened them the same way has told already which are missing.
-            Some(Unobserved::Value(fill)) if samples.missing() == Missing::Error => samples.with_fill_value(fill)?,
+            Some(Unobserved::Value(fill)) if samples.missing() == Missing::Error => {
+                samples.with_fill_value(fill)?
+            }
             Some(Unobserved::Nan | Unobserved::Alpha(_)) => samples.with_missing(Missing::Nan),
             _ => samples,
         };
@@ -382,7 +384,8 @@ mod tests {
         let of_bytes = input(&scaled);
         assert_eq!(of_bytes.scaled(&scaled).unwrap().scale(), 1.0 / 255.0);
         let other = bytes().scaled(0.1).unwrap();
-        let found = Error::Values { found: [0.0, 24.7], expected: of_bytes.range.unwrap(), scale: 1.0 / 255.0 };
+        let found =
+            Error::Values { found: [0.0, 24.7], expected: of_bytes.range.unwrap(), scale: 1.0 / 255.0 };
         assert_eq!(of_bytes.scaled(&other).unwrap_err(), found);
         // A model of values as they are takes fractions, whatever made them.
         assert_eq!(input(&fractions()).scaled(&scaled).unwrap().scale(), 1.0 / 255.0);
@@ -392,7 +395,8 @@ mod tests {
     fn a_model_of_samples_that_nobody_has_seen_can_be_read_again() {
         // 256 of 600 samples are looked at.
         let seen = spread(600, LOOKED_AT);
-        let values = (0..600).map(|n| if seen.contains(&n) { f64::NAN } else { n as f64 }).collect::<Vec<_>>();
+        let values =
+            (0..600).map(|n| if seen.contains(&n) { f64::NAN } else { n as f64 }).collect::<Vec<_>>();
         let samples = Samples::from_vec(&[1], values).unwrap().with_missing(Missing::Nan);
         let input = input(&samples);
         assert_eq!((input.range, input.missing), (None, Some(Unobserved::Nan)));
@@ -404,11 +408,16 @@ mod tests {
     #[test]
     fn arrays_are_prepared_as_files_are_opened() {
         use crate::data::FillValue;
-        use crate::model::tests::random_mixture;
+        use crate::linalg::Matrix;
+        use crate::model::{Component, Mixture};
 
-        let model = random_mixture(1, &[2, 2], &[1, 1], 2);
+        let u = || Matrix::from_fn(2, 1, |i, _| i as f64 + 0.5);
+        let component = Component::new(&[2, 2], vec![0.0; 4], vec![u(), u()], 1.0).unwrap();
+        let model = Mixture::new(&[2, 2], vec![1.0], vec![component]).unwrap();
         let of = |input| ModelFile { input: Some(input), ..ModelFile::new(model.clone().into()) };
-        let missing = |samples: Samples<'_>| samples.to_f64(0..10).unwrap().iter().map(|x| x.is_nan()).collect::<Vec<_>>();
+        let missing = |samples: Samples<'_>| {
+            samples.to_f64(0..10).unwrap().iter().map(|x| x.is_nan()).collect::<Vec<_>>()
+        };
         let filled = of(Input { missing: Some(Unobserved::Value(FillValue::Is(13.0))), ..input(&bytes()) });
         let expected = bytes().to_f64(0..10).unwrap().iter().map(|&x| x == 13.0).collect::<Vec<_>>();
         assert_eq!(missing(filled.prepare(&bytes(), None).unwrap()), expected);
