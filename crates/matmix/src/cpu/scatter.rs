@@ -15,7 +15,7 @@ use crate::parallel;
 use crate::pass::{ScatterPass, ScatterSums};
 use crate::simd::Aligned;
 use crate::simd::{Instructions, Real};
-use crate::walk::RUN_LEAST;
+use crate::walk::{RUN_LEAST, RUN_OF_LARGE_SUMS};
 
 /// One pass over all samples.
 pub(super) fn scatter(pass: &ScatterPass, samples: &Samples<'_>, on: Instructions) -> Result<ScatterSums> {
@@ -107,10 +107,9 @@ impl Work for Scatter<'_> {
         self.targets.iter().map(|t| t.rows() * (t.rows() + 1) / 2 * size_of::<f64>()).sum()
     }
 
-    /// A vector is one multiplication per number of its sums: that they are brought to double precision, added to others and cleared
-    /// would be as much as many vectors.
+    /// A vector is one multiplication per number of its sums.
     fn least(&self) -> usize {
-        if self.targets.iter().any(Target::is_of_vectors) { VECTORS_LEAST } else { RUN_LEAST }
+        if self.targets.iter().any(Target::is_of_vectors) { RUN_OF_LARGE_SUMS } else { RUN_LEAST }
     }
 }
 
@@ -139,9 +138,6 @@ impl Sums {
         self.squares += other.squares;
     }
 }
-
-/// Samples of a run, about, at least, if large scatters of vectors are made.
-const VECTORS_LEAST: usize = 768;
 
 /// Up to this many rows the sums stay in the first- and second-level cache as one number per lane; beyond, a general
 /// matrix product is faster.

@@ -14,6 +14,9 @@ const RUNS: usize = 64;
 /// as making them.
 pub(crate) const RUN_LEAST: usize = 256;
 
+/// The same where sums are large: that they are cleared, brought to double precision and added to others is as much as many samples.
+pub(crate) const RUN_OF_LARGE_SUMS: usize = 768;
+
 /// The cuts of a set.
 pub(super) struct Cuts {
     /// Which samples, each chunk within one part.

@@ -18,6 +18,6 @@ mod runs;
 mod stage;
 pub(crate) mod tree;
 
-pub(crate) use cuts::{RUN_LEAST, samples_per_run};
+pub(crate) use cuts::{RUN_LEAST, RUN_OF_LARGE_SUMS, samples_per_run};
 pub(crate) use runs::{Job, fold, sum};
 pub use stage::Stage;

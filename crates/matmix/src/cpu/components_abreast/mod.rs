@@ -187,16 +187,22 @@ impl<T: Real> Stack<T> {
         bounds: &[f64],
         components: &mut Vec<usize>,
     ) {
-        // Of the components that its class leaves, if that is known; there is one.
-        let admitted = || (0..bounds.len()).filter(|&k| plan.admits(class, k));
-        let more_likely = |a: usize, b: usize| if bounds[b] > bounds[a] { b } else { a };
-        let likely = admitted().reduce(more_likely).unwrap_or(0);
+        // Of the components that its class leaves, if that is known; there is one. Few bounds are larger than all before, so that few are asked
+        // whether it does.
+        let mut likely = None;
+        let mut largest = f64::NEG_INFINITY;
+        for k in 0..bounds.len() {
+            if bounds[k] > largest && plan.admits(class, k) {
+                (likely, largest) = (Some(k), bounds[k]);
+            }
+        }
+        let likely = likely.or_else(|| (0..bounds.len()).find(|&k| plan.admits(class, k))).unwrap_or(0);
         components.clear();
         components.push(likely);
         self.evaluate_some(simd, plan, stacked, sample, components, 0);
         let largest = self.densities.largest(plan, components, sample);
-        for k in admitted() {
-            if k != likely && may_matter(bounds[k], largest) {
+        for k in 0..bounds.len() {
+            if k != likely && may_matter(bounds[k], largest) && plan.admits(class, k) {
                 components.push(k);
             }
         }
