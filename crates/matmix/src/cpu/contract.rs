@@ -82,7 +82,7 @@ pub(crate) fn contract_fibres<T: Real, S: Simd>(
     let mut fibres = Fibres { loading, places, x, x_stride, out, out_stride };
     for v in (0..vectors).step_by(TILE_VECTORS) {
         for (j, width) in evenly(loading.cols, TILE_COLS) {
-            tile!(places.len(), [1 2] x width, [1 2 3 4], fibres.tile(simd, v, j));
+            tile!(places.len(), [1 2] x width, [1 2 3 4], fibres.tile[_](simd, v, j));
         }
     }
 }
@@ -287,7 +287,7 @@ impl<T: Real> WithSimd for Product<'_, T> {
         let (rows_a, rows_b) = self.rows;
         for (i, height) in greedily(rows_a, [PRODUCT_TILE]) {
             for (j, width) in greedily(rows_b, [PRODUCT_TILE, 2]) {
-                tile!(height, [4 1] x width, [4 2 1], self.tile(simd, i, j));
+                tile!(height, [4 1] x width, [4 2 1], self.tile[_](simd, i, j));
             }
         }
     }

@@ -20,6 +20,12 @@ pub(crate) struct Densities {
     pub(crate) log_density: Vec<f64>,
 }
 
+/// ‖X − M‖² difference by difference.
+#[cold]
+pub(crate) fn squared_distance<T: Real>(x: &[T], mean: impl Iterator<Item = T>) -> f64 {
+    x.iter().zip(mean).map(|(&x, m)| (x - m).to_f64()).map(|d| d * d).sum()
+}
+
 impl Densities {
     pub(crate) fn new(slots: usize, samples: usize) -> Self {
         let zeros = || vec![0.0; slots * samples];

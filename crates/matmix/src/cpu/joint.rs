@@ -230,7 +230,7 @@ impl<T: Real> WithSimd for Multiply<'_, T> {
         let sizes = if has_many_registers::<S>() { [3, 2] } else { [2, 2] };
         for (v, width) in greedily(vectors, sizes) {
             for (j, height) in evenly(self.right, TILE_COLUMNS) {
-                tile!(S: width, [3 2 1] or [2 1] x height, [1 2 3 4], self.tile(simd, v, j));
+                tile!(S: width, [3 2 1] or [2 1] x height, [1 2 3 4], self.tile[_](simd, v, j));
             }
         }
     }

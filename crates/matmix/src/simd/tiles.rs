@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-/// Calls `this.tile::<ROWS, COLUMNS, _>(…)` with the sizes that were counted, each one of those listed: for instruction sets with registers
-/// for the larger tiles or for those without, where both are given. What is listed is compiled, so that nothing should be that is never called.
+/// Calls `this.tile::<ROWS, COLUMNS, …>(…)`, or `this.tile::<COUNT, …>(…)`, with the sizes that were counted, each one of those listed: for
+/// instruction sets with registers for the larger tiles or for those without, where both are given. What is listed is compiled, so that nothing
+/// should be that is never called. Other parameters of the kernel follow the sizes: `tile!(count, [4 2 1], add[_, _](simd, at))` if they are two types.
 macro_rules! tile {
     ($simd:ty: $rows:expr, $r:tt or $few_r:tt x $columns:expr, $c:tt, $($call:tt)+) => {
         tile!($simd: $rows, $r or $few_r x $columns, $c or $c, $($call)+)
@@ -15,17 +16,26 @@ macro_rules! tile {
             tile!($rows, $few_r x $columns, $few_c, $($call)+)
         }
     };
-    ($rows:expr, [$($r:literal)+] x $columns:expr, $c:tt, $this:ident . $tile:ident $args:tt) => {
+    ($rows:expr, [$($r:literal)+] x $columns:expr, $c:tt, $this:ident . $tile:ident $more:tt $args:tt) => {
         match $rows {
-            $( $r => tile!(@ $r, $columns, $c, $this.$tile $args), )+
+            $( $r => tile!(@ ($this.$tile), ($r) x $columns, $c, $more $args), )+
             _ => unreachable!("tiles are cut to the sizes there are kernels for"),
         }
     };
-    (@ $r:literal, $columns:expr, [$($c:literal)+], $this:ident . $tile:ident $args:tt) => {
+    ($count:expr, $c:tt, $this:ident . $tile:ident $more:tt $args:tt) => {
+        tile!(@ ($this.$tile), () x $count, $c, $more $args)
+    };
+    ($count:expr, $c:tt, $tile:ident $more:tt $args:tt) => {
+        tile!(@ ($tile), () x $count, $c, $more $args)
+    };
+    (@ $tile:tt, $rows:tt x $columns:expr, [$($c:literal)+], $more:tt $args:tt) => {
         match $columns {
-            $( $c => $this.$tile::<$r, $c, _> $args, )+
+            $( $c => tile!(@ $tile $rows $c $more $args), )+
             _ => unreachable!("tiles are cut to the sizes there are kernels for"),
         }
+    };
+    (@ ($($tile:tt)+) ($($r:literal)?) $c:literal [$($more:ty),*] $args:tt) => {
+        $($tile)+ ::<$($r,)? $c, $($more),*> $args
     };
 }
 

@@ -134,7 +134,7 @@ impl<T: Real> First<'_, '_, T> {
             // Rows follow one another, from sample to sample.
             let first = self.samples.start * rows;
             for (row, height) in filling(self.samples.len() * rows, sizes) {
-                tile!(S: height, [8 4 1] or [6 4 1] x part.width, [1 2 3] or [2], self.along(simd, first + row, part));
+                tile!(S: height, [8 4 1] or [6 4 1] x part.width, [1 2 3] or [2], self.along[_](simd, first + row, part));
             }
             return;
         }
@@ -144,7 +144,7 @@ impl<T: Real> First<'_, '_, T> {
                 for (m, height) in tiles.clone() {
                     let at = (sample * self.stride + o * n * after, m);
                     let to = (sample * rows + o * after + m, o * after + m);
-                    tile!(S: height, [8 4 1] or [6 4 1] x part.width, [1 2 3] or [2], self.across(simd, at, to, part));
+                    tile!(S: height, [8 4 1] or [6 4 1] x part.width, [1 2 3] or [2], self.across[_](simd, at, to, part));
                 }
             }
         }
@@ -293,7 +293,7 @@ impl<T: Real> WithSimd for Later<'_, T> {
                 let step = if together == 1 { PAIR } else { 1 };
                 for v in (0..vectors_of_unit::<T, S>()).step_by(step) {
                     for (j, width) in evenly(cols, TILE) {
-                        tile!(S: together, [4 2 1] or [2 1] x width, [1 2 3 4], self.tile(simd, first + fibre, j, (unit, v)));
+                        tile!(S: together, [4 2 1] or [2 1] x width, [1 2 3 4], self.tile[_](simd, first + fibre, j, (unit, v)));
                     }
                 }
             }
@@ -379,7 +379,7 @@ impl<T: Real> WithSimd for Dots<'_, T> {
         let first = self.samples.start;
         for (sample, height) in greedily(self.samples.len(), [together]) {
             for (slot, width) in evenly(self.components.len(), TILE) {
-                tile!(S: height, [4 2 1] or [2 1] x width, [1 2 3 4], self.tile(simd, first + sample, slot));
+                tile!(S: height, [4 2 1] or [2 1] x width, [1 2 3 4], self.tile[_](simd, first + sample, slot));
             }
         }
     }

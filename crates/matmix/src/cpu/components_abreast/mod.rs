@@ -26,7 +26,7 @@ pub(super) use self::products::StackProducts;
 pub(super) use self::stacked::Stacked;
 use self::stacked::place;
 use super::bounds::may_matter;
-use super::densities::Densities;
+use super::densities::{Densities, squared_distance};
 use super::load::{Block, Fetch};
 use super::plan::Plan;
 use crate::simd::Aligned;
@@ -280,7 +280,7 @@ impl<T: Real> Stack<T> {
         let terms = (self.norms[sample], self.inner[slot * self.densities.samples + sample]);
         let x = &self.x[sample * stacked.stride..][..plan.sample_len];
         let mean = &stacked.means[k * stacked.stride..][..plan.sample_len];
-        let directly = || x.iter().zip(mean).map(|(&x, &m)| (x - m).to_f64()).map(|d| d * d).sum();
+        let directly = || squared_distance(x, mean.iter().copied());
         self.densities.set((slot, sample), component, terms, explained, directly);
     }
 

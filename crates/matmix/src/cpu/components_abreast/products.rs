@@ -108,11 +108,7 @@ impl<T: Real> StackProducts<T> {
                     let factors = &mut factors[a * repeated..(a + 1) * repeated];
                     let mut to = [&mut q[a * padded..], &mut qw[a * padded..], &mut *factors, core];
                     for (j, count) in greedily(cols, [8, 4]) {
-                        match count {
-                            8 => weigh::<T, 8>(y, precision, w, weight, j, &mut to),
-                            4 => weigh::<T, 4>(y, precision, w, weight, j, &mut to),
-                            _ => weigh::<T, 1>(y, precision, w, weight, j, &mut to),
-                        }
+                        tile!(count, [8 4 1], weigh[_](y, precision, w, weight, j, &mut to));
                     }
                     for j in padded..repeated {
                         factors[j] = factors[j - padded];
@@ -181,7 +177,7 @@ impl<T: Real> StackProducts<T> {
 
 /// C numbers of a row of the core, from `j` on: q, q w, a q, and a q added to b. All are read before any is written, so that they make a vector.
 #[inline(always)]
-fn weigh<T: Real, const C: usize>(
+fn weigh<const C: usize, T: Real>(
     y: &[T],
     precision: &[T],
     w: &[T],
@@ -259,7 +255,7 @@ impl<T: Real> WithSimd for Multiply<'_, T> {
         };
         for (v, width) in greedily(vectors, [most, most.min(2)]) {
             for (a, height) in evenly(self.columns, TILE_COLUMNS) {
-                tile!(S: width, [3 2 1] or [2 1] x height, [1 2 3 4], self.tile(simd, v, a, v % period));
+                tile!(S: width, [3 2 1] or [2 1] x height, [1 2 3 4], self.tile[_](simd, v, a, v % period));
             }
         }
     }

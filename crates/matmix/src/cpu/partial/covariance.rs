@@ -8,7 +8,7 @@ use super::modes::kronecker_row;
 use crate::linalg::Matrix;
 use crate::simd::Aligned;
 use crate::simd::Real;
-use crate::simd::tiles::greedily;
+use crate::simd::tiles::{greedily, tile};
 
 /// V, in double precision.
 pub(super) struct Covariance {
@@ -71,24 +71,13 @@ impl<T: Real> WithSimd for Find<'_, '_, T> {
         let width = self.to.stride / vectors;
         for i in 0..rho {
             for (at, count) in greedily(i / width + 1, [4, 2]) {
-                match count {
-                    4 => self.inverse_row::<S, 4>(simd, i, at),
-                    2 => self.inverse_row::<S, 2>(simd, i, at),
-                    _ => self.inverse_row::<S, 1>(simd, i, at),
-                }
+                tile!(count, [4 2 1], self.inverse_row[_](simd, i, at));
             }
             self.to.inverse[i * self.to.stride + i] = 1.0 / self.factor(i, i);
         }
         for (at, count) in greedily(vectors, [4, 2]) {
             for (a, height) in greedily(rho, [2]) {
-                match (height, count) {
-                    (2, 4) => self.rows::<S, 2, 4>(simd, a, at),
-                    (2, 2) => self.rows::<S, 2, 2>(simd, a, at),
-                    (2, _) => self.rows::<S, 2, 1>(simd, a, at),
-                    (_, 4) => self.rows::<S, 1, 4>(simd, a, at),
-                    (_, 2) => self.rows::<S, 1, 2>(simd, a, at),
-                    _ => self.rows::<S, 1, 1>(simd, a, at),
-                }
+                tile!(height, [2 1] x count, [4 2 1], self.rows[_](simd, a, at));
             }
         }
     }
@@ -103,7 +92,7 @@ impl<T: Real> Find<'_, '_, T> {
 
     /// N vectors of row i of F⁻¹: −Σ_{l<i} F_il row l / F_ii, to which the diagonal comes.
     #[inline(always)]
-    fn inverse_row<S: Simd, const N: usize>(&mut self, simd: S, i: usize, at: usize) {
+    fn inverse_row<const N: usize, S: Simd>(&mut self, simd: S, i: usize, at: usize) {
         let vectors = vectors::<S>(self.to.stride);
         let zero = f64::splat(simd, 0.0);
         let mut sums = [zero; N];
@@ -123,7 +112,7 @@ impl<T: Real> Find<'_, '_, T> {
 
     /// N vectors of H rows of V = σ² Σ_i (row i of F⁻¹)ᵀ (row i of F⁻¹).
     #[inline(always)]
-    fn rows<S: Simd, const H: usize, const N: usize>(&mut self, simd: S, a: usize, at: usize) {
+    fn rows<const H: usize, const N: usize, S: Simd>(&mut self, simd: S, a: usize, at: usize) {
         let Covariance { rho, stride, inverse, v } = &mut *self.to;
         let vectors = vectors::<S>(*stride);
         let zero = f64::splat(simd, 0.0);

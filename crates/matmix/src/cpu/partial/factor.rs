@@ -16,7 +16,7 @@ use super::masks::{Cells, Rows};
 use super::{PartialModel, PatternState};
 use crate::simd::Aligned;
 use crate::simd::Real;
-use crate::simd::tiles::greedily;
+use crate::simd::tiles::{greedily, tile};
 
 /// Pivots are multiplied and their product's logarithm is taken once it leaves this range: logarithms are slow.
 const PIVOTS: std::ops::Range<f64> = 1e-100..1e100;
@@ -107,22 +107,11 @@ impl<S: Simd, T: Real, const V: usize> Squares<'_, S, T, V> {
         // One vector of a unit after the other: the ten sums of four columns stay in 16 registers.
         for v in 0..V {
             for (a, height) in greedily(self.columns, [4, 2]) {
-                match height {
-                    4 => self.triangle::<4>(simd, v, a),
-                    2 => self.triangle::<2>(simd, v, a),
-                    _ => self.triangle::<1>(simd, v, a),
-                }
+                tile!(height, [4 2 1], self.triangle[](simd, v, a));
                 // Those beside the triangle, with the columns before it.
                 for (down, height) in greedily(height, [2]) {
                     for (b, width) in greedily(a, [4, 2]) {
-                        match (height, width) {
-                            (2, 4) => self.rectangle::<2, 4>(simd, v, a + down, b),
-                            (2, 2) => self.rectangle::<2, 2>(simd, v, a + down, b),
-                            (2, _) => self.rectangle::<2, 1>(simd, v, a + down, b),
-                            (_, 4) => self.rectangle::<1, 4>(simd, v, a + down, b),
-                            (_, 2) => self.rectangle::<1, 2>(simd, v, a + down, b),
-                            _ => self.rectangle::<1, 1>(simd, v, a + down, b),
-                        }
+                        tile!(height, [2 1] x width, [4 2 1], self.rectangle[](simd, v, a + down, b));
                     }
                 }
             }
@@ -227,11 +216,7 @@ fn decompose<S: Simd, T: Real, const V: usize>(
     let mut products = [1.0; MOST_LANES];
     for j in 0..rho {
         for (i, height) in greedily(rho - j, [4, 2]) {
-            match height {
-                4 => lower.column::<4>(simd, j + i, j),
-                2 => lower.column::<2>(simd, j + i, j),
-                _ => lower.column::<1>(simd, j + i, j),
-            }
+            tile!(height, [4 2 1], lower.column[](simd, j + i, j));
         }
         inverse[j] = lower.below;
         let pivots = numbers::<T, S, V>(&lower.pivot);

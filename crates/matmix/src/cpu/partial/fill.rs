@@ -7,7 +7,7 @@ use super::PartialModel;
 use super::masks::Cells;
 use crate::simd::Aligned;
 use crate::simd::Real;
-use crate::simd::tiles::greedily;
+use crate::simd::tiles::{greedily, tile};
 
 /// Room to fill a sample in.
 pub(super) struct FillRoom<T> {
@@ -96,11 +96,7 @@ pub(super) fn expand<T: Real, S: Simd>(simd: S, factors: &[T], rows: &[T], out: 
     out.fill(T::splat(simd, T::from_f64(0.0)));
     for (at, count) in greedily(stride, [4, 2]) {
         let (rows, out) = (&rows[at..], &mut out[at..at + count]);
-        match count {
-            4 => add::<T, S, 4>(simd, factors, rows, stride, out),
-            2 => add::<T, S, 2>(simd, factors, rows, stride, out),
-            _ => add::<T, S, 1>(simd, factors, rows, stride, out),
-        }
+        tile!(count, [4 2 1], add[_, _](simd, factors, rows, stride, out));
     }
 }
 
@@ -108,7 +104,7 @@ pub(super) fn expand<T: Real, S: Simd>(simd: S, factors: &[T], rows: &[T], out: 
 // Copied one by one: sums whose address is taken do not stay in registers.
 #[allow(clippy::manual_memcpy)]
 #[inline(always)]
-pub(super) fn add<T: Real, S: Simd, const N: usize>(
+pub(super) fn add<const N: usize, T: Real, S: Simd>(
     simd: S,
     factors: &[T],
     rows: &[T::Vector<S>],

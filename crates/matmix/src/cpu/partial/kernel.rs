@@ -8,7 +8,7 @@ use super::lanes::{
 use super::{PartialModel, PatternState, SampleState};
 use crate::simd::Aligned;
 use crate::simd::Real;
-use crate::simd::tiles::greedily;
+use crate::simd::tiles::{greedily, tile};
 
 /// Cells whose squares are summed up before the sum is brought to double precision.
 const PATIENCE: usize = 64;
@@ -61,11 +61,7 @@ impl<T: Real> Condition<'_, T> {
         let loadings = lanes::<T, S, V>(rows_of(&of.loadings[last], unit, p * r));
         let mut rows = SampleRows { mean, x, less, loadings, side: p, columns: r, squares, out: a };
         for (j, width) in greedily(r, [4, 2]) {
-            match width {
-                4 => rows.contract::<4>(simd, j),
-                2 => rows.contract::<2>(simd, j),
-                _ => rows.contract::<1>(simd, j),
-            }
+            tile!(width, [4 2 1], rows.contract[](simd, j));
         }
         let (mut groups, mut tail) = (x.len() / p, r);
         for e in (0..last).rev() {
@@ -192,16 +188,7 @@ impl<S: Simd, T: Real, const V: usize> Contract<'_, S, T, V> {
         for v in 0..V {
             for (q, width) in greedily(self.tail, widths) {
                 for (j, height) in greedily(self.columns, [2]) {
-                    match (height, width) {
-                        (2, 5) => self.tile::<2, 5>(simd, v, j, q),
-                        (2, 4) => self.tile::<2, 4>(simd, v, j, q),
-                        (2, 2) => self.tile::<2, 2>(simd, v, j, q),
-                        (2, _) => self.tile::<2, 1>(simd, v, j, q),
-                        (_, 5) => self.tile::<1, 5>(simd, v, j, q),
-                        (_, 4) => self.tile::<1, 4>(simd, v, j, q),
-                        (_, 2) => self.tile::<1, 2>(simd, v, j, q),
-                        _ => self.tile::<1, 1>(simd, v, j, q),
-                    }
+                    tile!(height, [2 1] x width, [5 4 2 1], self.tile[](simd, v, j, q));
                 }
             }
         }

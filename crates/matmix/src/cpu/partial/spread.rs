@@ -16,7 +16,7 @@ use super::fill::{add, expand};
 use super::masks::Cells;
 use crate::simd::Aligned;
 use crate::simd::Real;
-use crate::simd::tiles::greedily;
+use crate::simd::tiles::{greedily, tile};
 
 /// After so many patterns of a component what V adds to its F is brought to double precision.
 const PATIENCE: usize = 1024;
@@ -111,11 +111,7 @@ impl<T: Real> WithSimd for AddRows<'_, T> {
             let along = T::vectors::<S>(along);
             let mut rows = CellRows { first: row * side, loadings, rank, along, vectors, sums: &mut *sums };
             for (at, count) in greedily(vectors, [4, 2]) {
-                match count {
-                    4 => rows.add::<4>(simd, cells, at),
-                    2 => rows.add::<2>(simd, cells, at),
-                    _ => rows.add::<1>(simd, cells, at),
-                }
+                tile!(count, [4 2 1], rows.add[](simd, cells, at));
             }
         }
     }
@@ -137,7 +133,7 @@ impl<S: Simd, T: Real> CellRows<'_, S, T> {
         for &cell in cells {
             let u = &self.loadings[(cell - self.first) * self.rank..][..self.rank];
             let to = &mut self.sums[cell * self.vectors + at..][..N];
-            add::<T, S, N>(simd, u, &self.along[at..], self.vectors, to);
+            add::<N, T, S>(simd, u, &self.along[at..], self.vectors, to);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use pulp::{Simd, WithSimd};
 
 use super::super::contract::{From, Loading, Place, add_inner_products, contract_fibres, contract_mode};
-use super::super::densities::Densities;
+use super::super::densities::{Densities, squared_distance};
 use super::super::load::{Block, Fetch};
 use super::super::plan::{Plan, Step};
 use super::pack::{Packed, Panel, Piece};
@@ -141,7 +141,7 @@ impl<T: Real> SampleBlock<T> {
             }
             for lane in 0..of.count() {
                 let terms = (self.packed.norms[lane], self.inner[k * lanes + lane]);
-                let directly = || squared_distance(plan, k, of, lane);
+                let directly = || loaded_distance(plan, k, of, lane);
                 self.densities.set((k, lane), component, terms, explained[lane], directly);
             }
         }
@@ -210,11 +210,10 @@ fn inner_products<T: Real, S: Simd>(
 
 /// ‖X − M‖² of one lane, difference by difference.
 #[cold]
-fn squared_distance<T: Real>(plan: &Plan<T>, k: usize, of: &Block<'_>, lane: usize) -> f64 {
+fn loaded_distance<T: Real>(plan: &Plan<T>, k: usize, of: &Block<'_>, lane: usize) -> f64 {
     let mut x = vec![T::from_f64(0.0); plan.sample_len];
     of.stored.load(of.place(lane), 0..plan.sample_len, &plan.reference, &mut x);
-    let offset = plan.components[k].offset.iter().map(|&m| T::from_f64(m));
-    x.iter().zip(offset).map(|(&x, m)| (x - m).to_f64()).map(|d| d * d).sum()
+    squared_distance(&x, plan.components[k].offset.iter().map(|&m| T::from_f64(m)))
 }
 
 struct Evaluate<'a, T> {
