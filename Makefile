@@ -53,6 +53,7 @@ lint: ## formatting and lints, without a single warning; an example on every pub
 	RUSTDOCFLAGS='-D warnings -A rustdoc::private_intra_doc_links' cargo doc --quiet --no-deps -p matmix --features ndarray,cuda
 	python3 scripts/examples.py target/doc/matmix
 	python3 scripts/features.py
+	python3 scripts/folders.py
 
 dist: ## what a release needs, into dist/: wheel, source package, static program, crates (about 15 minutes)
 	scripts/dist.sh

@@ -38,8 +38,8 @@ use cudarc::driver::CudaContext;
 
 use crate::cpu::Cpu;
 use crate::data::{Element, Missing, Samples};
-use crate::device::Gpu;
 use crate::error::{Error, Result};
+use crate::gpu::Gpu;
 use crate::model::Model;
 use crate::pass::{
     Answers, AnySums, AskPass, Backend, DistancesPass, EmPass, EmSums, Engine, FilterPass, GroupSums,
