@@ -15,7 +15,7 @@
 //! | [`evaluate`] | what the model makes of samples |
 //! | [`em`], [`ask`], [`sums`], [`scatter`] | the passes |
 //! | [`workspace`] | memory that is used again |
-//! | `kernels.cu` | the kernels |
+//! | `kernels.cu`, `tensor_cores.cu` | the kernels; those of the two large products, on tensor cores |
 
 mod array;
 mod ask;
