@@ -101,7 +101,7 @@ pub use missing::Missing;
 pub(crate) use missing::samples_with_nan;
 pub use model_file::ModelFile;
 #[cfg(feature = "ndarray")]
-pub(crate) use nd::with_axes;
+pub(crate) use nd::{row_major, with_axes};
 #[cfg(feature = "formats")]
 pub use notes::Note;
 #[cfg(feature = "formats")]

@@ -32,11 +32,7 @@ impl<'a> Samples<'a> {
         if shape.is_empty() || shape.contains(&0) {
             return Err(Error::EmptyShape { shape });
         }
-        let elements = match array.as_slice() {
-            Some(elements) => Cow::Borrowed(elements),
-            None => Cow::Owned(array.iter().copied().collect()),
-        };
-        Self::from_source(Arc::new(InMemory::new(shape, elements)))
+        Self::from_source(Arc::new(InMemory::new(shape, row_major(array))))
     }
 
     /// Samples `range`, scaled, in double precision, as an array whose first axis counts them.
@@ -47,6 +43,14 @@ impl<'a> Samples<'a> {
         let count = range.len();
         let values = self.to_f64(range)?;
         Ok(with_axes(count, self.shape(), values))
+    }
+}
+
+/// The elements in row-major order: where they are, if they lie like that.
+pub(crate) fn row_major<T: Clone, S: Data<Elem = T>, D: Dimension>(array: &ArrayBase<S, D>) -> Cow<'_, [T]> {
+    match array.as_slice() {
+        Some(elements) => Cow::Borrowed(elements),
+        None => Cow::Owned(array.iter().cloned().collect()),
     }
 }
 
