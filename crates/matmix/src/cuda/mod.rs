@@ -6,15 +6,15 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | [`device`] | one GPU: its stream and its memory |
-//! | [`kernels`], [`products`] | what runs on it: compiled kernels, matrix products |
-//! | [`held`] | samples on the device |
-//! | [`staging`] | how they get there |
-//! | [`mod@array`] | samples that are there already, in memory of somebody else |
-//! | [`ready`] | a model on the device |
-//! | [`evaluate`] | what the model makes of samples |
-//! | [`em`], [`ask`], [`sums`], [`scatter`] | the passes |
-//! | [`workspace`] | memory that is used again |
+//! | `device` | one GPU: its stream and its memory |
+//! | `kernels`, `products` | what runs on it: compiled kernels, matrix products |
+//! | `held` | samples on the device |
+//! | `staging` | how they get there |
+//! | `array` | samples that are there already, in memory of somebody else |
+//! | `ready` | a model on the device |
+//! | `evaluate` | what the model makes of samples |
+//! | `em`, `ask`, `sums`, `scatter` | the passes |
+//! | `workspace` | memory that is used again |
 //! | `kernels.cu`, `tensor_cores.cu` | the kernels; those of the two large products, on tensor cores |
 
 mod array;
