@@ -19,8 +19,7 @@ python: ## the Python package, built and installed into .venv
 
 check: ## the fast tier: formatting, unit tests, the parts of the library that build alone; under a minute after a build
 	cargo fmt --all --check
-	cargo test -p matmix --lib
-	cargo test -p matmix-cli --lib
+	cargo test -p matmix -p matmix-cli --lib --features matmix/ndarray
 	cargo check -p matmix --no-default-features
 
 test: lint test-rust test-python test-docs test-browser ## every test
