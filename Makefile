@@ -19,8 +19,7 @@ python: ## the Python package, built and installed into .venv
 
 check: ## the fast tier: formatting, unit tests, the parts of the library that build alone; under a minute after a build
 	cargo fmt --all --check
-	cargo test -p matmix --lib
-	cargo test -p matmix-cli --lib
+	cargo test -p matmix -p matmix-cli --lib --features matmix/ndarray
 	cargo check -p matmix --no-default-features
 
 test: lint test-rust test-python test-docs test-browser ## every test
@@ -52,6 +51,8 @@ lint: ## formatting and lints, without a single warning; an example on every pub
 	cargo clippy -p matmix --no-default-features --features report -- -D warnings
 	RUSTDOCFLAGS='-D warnings -A rustdoc::private_intra_doc_links' cargo doc --quiet --no-deps -p matmix --features ndarray,cuda
 	python3 scripts/examples.py target/doc/matmix
+	python3 scripts/features.py
+	python3 scripts/folders.py
 
 dist: ## what a release needs, into dist/: wheel, source package, static program, crates (about 15 minutes)
 	scripts/dist.sh

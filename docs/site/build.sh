@@ -11,7 +11,7 @@ ls target/wheels/matmix-*.whl >/dev/null 2>&1 || sh python/scripts/build.sh
 
 # MATMIX_RUSTDOC names a folder that cargo doc has written already. Pages of what is no longer there would stay, with dead links.
 rustdoc=${MATMIX_RUSTDOC:-target/doc}
-[ -n "${MATMIX_RUSTDOC:-}" ] || { rm -rf target/doc; RUSTDOCFLAGS='-D warnings -A rustdoc::private_intra_doc_links' cargo doc --quiet --no-deps -p matmix; }
+[ -n "${MATMIX_RUSTDOC:-}" ] || { rm -rf target/doc; RUSTDOCFLAGS='-D warnings' cargo doc --quiet --no-deps -p matmix; }
 "$venv/bin/python" docs/site/stage.py out/site-source "$rustdoc"
 # Pages of what is gone would stay there, too.
 rm -rf out/site

@@ -1,5 +1,6 @@
 """What the documents name is there: files, folders, what is in a file, tests, pages that are linked to."""
 
+import fnmatch
 import json
 import re
 from pathlib import Path
@@ -18,20 +19,26 @@ FOLDERS = [
     for folder in ("", "crates/matmix", "crates/matmix/src", "crates/matmix-cli", "python", "python/matmix")
 ]
 QUOTED = re.compile(r"`([^`\n]+)`")
-PATH = re.compile(r"([\w.-]+/)+([\w.-]+\.(rs|py|md|sh|js))?")
-IN_A_FILE = re.compile(r"([\w./-]+\.(?:rs|py)): ([\w:., ]+)")
+# Whatever ends like this is ours, and no data of somebody who reads.
+ENDING = r"\.(?:rs|py|pyi|md|rst|sh|js|cu|css|j2|toml|yml|lock|cff|txt)"
+PATH = re.compile(rf"(?:[\w.*-]+/)+(?:[\w.*-]+{ENDING})?")
+IN_A_FILE = re.compile(rf"([\w./-]+{ENDING}): ([\w:., ]+)")
 TEST = re.compile(r"[a-z0-9]+(_[a-z0-9]+){3,}")
-FILE = re.compile(r"\w[\w-]*\.(rs|py|js|cu|css|sh)")
+FILE = re.compile(rf"[\w*][\w.*-]*{ENDING}")
+# In a drawing nothing is quoted: a name is what has the form of a path, of a file, or of two words (`EmPass`).
+DRAWN = re.compile(r"[\w*-][\w.*/:-]*")
+TWO_WORDS = re.compile(r"[A-Z][a-z]+(?:::\w+|[A-Z][a-z]\w*)")
 # A type, something of a type (`Density::posterior_variance()`), or a function (`core_len()`, of whatever is called).
 TYPE = re.compile(r"([A-Z][a-z]\w*)(?:::(\w+))?(?:\(\w*\))?(?:\[\w\])?")
 FUNCTION = re.compile(r"(?:\w+\.)?([a-z]\w*)\(\w*\)")
 # Where all that looks like a name of ours is one.
-OF_THE_SOURCES = ("ARCHITECTURE.md", "docs/maths.md")
+OF_THE_SOURCES = ("ARCHITECTURE.md", "docs/maths.md", "docs/performance.md")
 LINK = re.compile(r"\]\(([^)#:\s]+\.(?:md|py))(#[^)]*)?\)")
 
 
 def found(path):
-    return next((folder / path for folder in FOLDERS if (folder / path).exists()), None)
+    """The first file or folder of this name, or pattern of names."""
+    return next((file for folder in FOLDERS for file in folder.glob(path)), None)
 
 
 class Names:
@@ -40,8 +47,10 @@ class Names:
     def __init__(self, root):
         rust, ours = [*(root / "crates").rglob("*.rs")], [*(root / "python").rglob("*.py")]
         self.texts = [path.read_text(encoding="utf-8") for path in [*rust, *(root / "python/src").glob("*.rs"), *ours]]
-        kernels = (root / "crates").rglob("*.cu")
-        self.files = {path.name for path in [*rust, *ours, *kernels, *(root / "python/src").glob("*.rs")]}
+        folders = (root / name for name in (".github", "benchmarks", "crates", "docs", "python", "scripts", "tests"))
+        self.files = {
+            path.name for path in [*root.iterdir(), *(path for folder in folders for path in folder.rglob("*"))]
+        }
 
     def function(self, name):
         return any(re.search(rf"\b(fn|def) {name}\b", text) for text in self.texts)
@@ -59,7 +68,7 @@ class Names:
     def missing(self, quoted):
         """What of a quoted name is not there, if it is a name."""
         if FILE.fullmatch(quoted):
-            return None if quoted in self.files else f"file {quoted}"
+            return None if fnmatch.filter(self.files, quoted) else f"file {quoted}"
         if kind := TYPE.fullmatch(quoted):
             return None if self.of_type(*kind.groups()) else f"type or member {quoted}"
         if called := FUNCTION.fullmatch(quoted):
@@ -67,14 +76,27 @@ class Names:
         return None
 
 
+def drawn(line):
+    """What a line of a drawing, or of the tree of files, names."""
+    for name in (word.rstrip(".:-") for word in DRAWN.findall(line)):
+        if any(form.fullmatch(name) for form in (PATH, FILE, TWO_WORDS)):
+            yield name
+
+
 def missing(document, sources):
     """A line for everything that a document names and that is not there."""
-    fenced = False
+    fence = None
     ours = document.relative_to(ROOT).as_posix() in OF_THE_SOURCES
     for number, line in enumerate(document.read_text(encoding="utf-8").splitlines(), 1):
         at = f"{document.relative_to(ROOT)}:{number}"
-        fenced ^= line.startswith("```")
-        if fenced:
+        if line.startswith("```"):
+            fence = line[3:] if fence is None else None
+            continue
+        if fence is not None:
+            for name in drawn(line) if ours and fence == "text" else ():
+                absent = name if PATH.fullmatch(name) and found(name) is None else sources.missing(name)
+                if absent:
+                    yield f"{at}: there is no {absent}"
             continue
         for target, _ in LINK.findall(line):
             if not (document.parent / target).exists():
@@ -90,6 +112,9 @@ def missing(document, sources):
                     text = file.read_text(encoding="utf-8")
                     names = re.findall(r"\w+", inside[2])
                     yield from (f"{at}: {path} has no {n}" for n in names if not re.search(rf"\b{n}\b", text))
+            elif FILE.fullmatch(quoted):
+                if absent := sources.missing(quoted):
+                    yield f"{at}: there is no {absent}"
             elif TEST.fullmatch(quoted):
                 if not sources.function(quoted):
                     yield f"{at}: there is no function {quoted}"
@@ -117,8 +142,13 @@ def test_what_is_not_there_is_found(tmp_path, monkeypatch):
         "[a page](nowhere.md), [here](ARCHITECTURE.md#place) and `no_such_test_is_there`, `random_state`\n"
         "`Shape`, `Shape::area()`, `Shape::Round`, `side()`, `shape.rs`, `make lint`, `K`\n"
         "`Form`, `Shape::volume()`, `Shape::Square`, `height()`, `form.rs`\n"
+        "`cuda/kernels.cu`, `cuda/cores.cu`, `kernels.cu`, `python/nothing.toml`\n"
+        "```text\nfit/loop.rs: the one loop ──▶ ShapePass\n  │ Shape::area  Shape::edge, shape.rs sh*e.rs, or form.rs\n"
+        "fit/  fit/max*.rs fit/min*.rs; Shape and/or `walls/` docs/choosing.md.\n```\n"
+        "```sh\nmatmix fit/nothing.rs\n```\n"
     )
     (tmp_path / "crates").mkdir()
+    (tmp_path / "crates/kernels.cu").touch()
     (tmp_path / "crates/shape.rs").write_text(
         "enum Shape {\n    Round,\n}\nimpl Shape {\n    fn area(&self) {}\n}\nfn side() {}\n"
     )
@@ -133,6 +163,14 @@ def test_what_is_not_there_is_found(tmp_path, monkeypatch):
         "5: there is no type or member Shape::Square",
         "5: there is no function height()",
         "5: there is no file form.rs",
+        "6: there is no cuda/cores.cu",
+        "6: there is no python/nothing.toml",
+        "8: there is no fit/loop.rs",
+        "8: there is no type or member ShapePass",
+        "9: there is no type or member Shape::edge",
+        "9: there is no file form.rs",
+        "10: there is no fit/min*.rs",
+        "10: there is no walls/",
     ]
 
 
@@ -151,7 +189,7 @@ PARTS = (lambda row: row.split("|")[1], lambda row: row)
 def out_of_step(module):
     """What the table of contents of a folder names and is not there, and what is there and not named."""
     folder = module.parent
-    files = {path.stem for path in folder.glob("*.rs")} - {"mod"}
+    files = {path.stem if path.suffix == ".rs" else path.name for path in folder.iterdir() if path.is_file()} - {"mod"}
     files |= {path.parent.name for path in folder.glob("*/mod.rs")}
     rows = [line for line in module.read_text(encoding="utf-8").splitlines() if line.startswith("//! | ")]
     first, named = ({name.removeprefix("mod@") for row in rows for name in QUOTED.findall(part(row))} for part in PARTS)
@@ -172,7 +210,7 @@ def test_a_table_of_contents_lists_every_file(module):
 def test_a_file_that_is_not_listed_is_found(tmp_path, monkeypatch):
     monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
     (tmp_path / "inner").mkdir()
-    for name in ("mod.rs", "there.rs", "beside.rs", "page.html", "forgotten.rs", "inner/mod.rs"):
+    for name in ("mod.rs", "there.rs", "beside.rs", "page.html", "forgotten.rs", "kernels.cu", "inner/mod.rs"):
         (tmp_path / name).touch()
     (tmp_path / "mod.rs").write_text(
         "//! | file | what |\n//! |---|---|\n//! | [`there`], `page.html`, `gone` | these, with `beside` |\n"
@@ -181,6 +219,7 @@ def test_a_file_that_is_not_listed_is_found(tmp_path, monkeypatch):
         "mod.rs: there is no gone",
         "mod.rs: forgotten is not in its table",
         "mod.rs: inner is not in its table",
+        "mod.rs: kernels.cu is not in its table",
     ]
 
 

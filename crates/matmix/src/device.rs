@@ -3,6 +3,7 @@
 use crate::cpu::Cpu;
 use crate::data::{Missing, Samples};
 use crate::error::{Error, Result};
+use crate::gpu::Gpu;
 use crate::options::choices;
 use crate::pass::Backend;
 
@@ -35,34 +36,6 @@ choices! {
         /// A GPU where there is one and the work is worth the upload, the processor elsewhere.
         Auto = "auto",
     }
-}
-
-/// What is known about a GPU.
-///
-/// ```
-/// use matmix::{Device, Error};
-///
-/// match Device::gpus() {
-///     Ok(gpus) => {
-///         for (number, gpu) in gpus.iter().enumerate() {
-///             let (all, free) = gpu.memory;
-///             assert!(gpu.number == number && free <= all, "{}", gpu.name);
-///         }
-///     }
-///     // No driver, no library, or a build without the feature `cuda`.
-///     Err(error) => assert!(matches!(error, Error::Device { .. })),
-/// }
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gpu {
-    /// Its number, from 0.
-    pub number: usize,
-    /// What its maker calls it.
-    pub name: String,
-    /// Its compute capability, major and minor.
-    pub capability: (i32, i32),
-    /// All its memory and what of it is free, in bytes.
-    pub memory: (usize, usize),
 }
 
 impl Device {

@@ -20,6 +20,8 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr))]
 #![warn(clippy::missing_errors_doc)]
 
+#[cfg(feature = "ndarray")]
+mod arrays;
 mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
@@ -28,6 +30,7 @@ mod denoise;
 mod device;
 pub mod error;
 pub mod fit;
+mod gpu;
 mod impute;
 mod infer;
 #[doc(hidden)]
@@ -50,13 +53,14 @@ mod walk;
 pub use cpu::Cpu;
 pub use data::{Input, Meter, Missing, ModelFile, Samples};
 pub use denoise::{PatchDenoiser, PatchDenoiserOptions, estimate_noise};
-pub use device::{Device, Gpu};
+pub use device::Device;
 pub use error::{Error, Result};
 pub use fit::{
     Algorithm, Checkpoint, Dof, Fit, FitOptions, LowRankFit, LowRankOptions, OnlineFit, Progress, Search,
     SelectOptions, Selection, Start, StopRule, fit, fit_low_rank, fit_low_rank_on, fit_on, fit_with, select,
     select_on,
 };
+pub use gpu::Gpu;
 pub use infer::{Projection, Reconstruction};
 pub use linalg::Matrix;
 pub use model::{

@@ -6,16 +6,16 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | [`device`] | one GPU: its stream and its memory |
-//! | [`kernels`], [`products`] | what runs on it: compiled kernels, matrix products |
-//! | [`held`] | samples on the device |
-//! | [`staging`] | how they get there |
-//! | [`mod@array`] | samples that are there already, in memory of somebody else |
-//! | [`ready`] | a model on the device |
-//! | [`evaluate`] | what the model makes of samples |
-//! | [`em`], [`ask`], [`sums`], [`scatter`] | the passes |
-//! | [`workspace`] | memory that is used again |
-//! | `kernels.cu` | the kernels |
+//! | `device` | one GPU: its stream and its memory |
+//! | `kernels`, `products` | what runs on it: compiled kernels, matrix products |
+//! | `held` | samples on the device |
+//! | `staging` | how they get there |
+//! | `array` | samples that are there already, in memory of somebody else |
+//! | `ready` | a model on the device |
+//! | `evaluate` | what the model makes of samples |
+//! | `em`, `ask`, `sums`, `scatter` | the passes |
+//! | `workspace` | memory that is used again |
+//! | `kernels.cu`, `tensor_cores.cu` | the kernels; those of the two large products, on tensor cores |
 
 mod array;
 mod ask;
@@ -38,8 +38,8 @@ use cudarc::driver::CudaContext;
 
 use crate::cpu::Cpu;
 use crate::data::{Element, Missing, Samples};
-use crate::device::Gpu;
 use crate::error::{Error, Result};
+use crate::gpu::Gpu;
 use crate::model::Model;
 use crate::pass::{
     Answers, AnySums, AskPass, Backend, DistancesPass, EmPass, EmSums, Engine, FilterPass, GroupSums,

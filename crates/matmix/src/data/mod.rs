@@ -16,7 +16,7 @@
 //! | `labels`, `known` | what samples are called, and labels of which some are not known |
 //! | `model_file`, `tensors`, `input`, `gallery` | model files, the tensors in them, what a model takes for input, what a recogniser has learned |
 //! | `digits` | the embedded digits |
-//! | `nd` | arrays of the crate `ndarray` |
+//! | `nd` | samples as arrays of the crate `ndarray` |
 
 pub mod atomic;
 #[cfg(feature = "formats")]
@@ -100,6 +100,8 @@ pub use meter::{Meter, Reading};
 pub use missing::Missing;
 pub(crate) use missing::samples_with_nan;
 pub use model_file::ModelFile;
+#[cfg(feature = "ndarray")]
+pub(crate) use nd::{row_major, with_axes};
 #[cfg(feature = "formats")]
 pub use notes::Note;
 #[cfg(feature = "formats")]

@@ -2,24 +2,24 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | [`options`] | what a user can choose |
-//! | [`steps`] | what the loop asks of whatever it fits |
-//! | [`iterate`] | the one loop, and its state |
-//! | [`mixture`] | a mixture by exact EM |
-//! | [`updates`] | how many passes an iteration is |
-//! | [`maximize`] | the M-step: parameters from sums |
-//! | [`select`] | how many components, of what rank |
-//! | [`start`] | where a mixture begins |
-//! | [`by_class`] | where it begins if labels of samples are known |
-//! | [`search`] | a better place to begin, by splits and merges |
-//! | [`reseed`] | components that die are begun anew |
-//! | [`accelerate`] | guesses where iterations are heading |
-//! | [`paper`] | the paper's algorithm, as printed |
-//! | [`low_rank`], [`mode_scatter`], [`few_samples`] | orthonormal loadings without noise |
-//! | [`online`] | a mixture batch by batch |
-//! | [`passes`] | passes besides those of the loop |
-//! | [`checkpoint`], [`identity`] | the state of a long fit on disk, and what it is recognised by |
-//! | [`threads`] | how many threads |
+//! | `options` | what a user can choose |
+//! | `steps` | what the loop asks of whatever it fits |
+//! | `iterate` | the one loop, and its state |
+//! | `mixture` | a mixture by exact EM |
+//! | `updates` | how many passes an iteration is |
+//! | `maximize` | the M-step: parameters from sums |
+//! | `select` | how many components, of what rank |
+//! | `start` | where a mixture begins |
+//! | `by_class` | where it begins if labels of samples are known |
+//! | `search` | a better place to begin, by splits and merges |
+//! | `reseed` | components that die are begun anew |
+//! | `accelerate` | guesses where iterations are heading |
+//! | `paper` | the paper's algorithm, as printed |
+//! | `low_rank`, `mode_scatter`, `few_samples` | orthonormal loadings without noise |
+//! | `online` | a mixture batch by batch |
+//! | `passes` | passes besides those of the loop |
+//! | `checkpoint`, `identity` | the state of a long fit on disk, and what it is recognised by |
+//! | `threads` | how many threads |
 
 #[doc(hidden)]
 pub mod accelerate;

@@ -2,21 +2,21 @@
 //!
 //! Written out here because a crate for it and the 36 that come with it took a minute and a half of every build from
 //! scratch and a good part of each of our own, for a handful of functions. Everything gives the same bits on any number of
-//! threads; what runs over the samples is in [`cpu`](crate::cpu), the instruction sets are in [`simd`](crate::simd).
+//! threads; what runs over the samples is in `cpu/`, the instruction sets are in `simd/`.
 //!
 //! Not part of the interface but for [`Matrix`](crate::Matrix): public for the tests, whose oracles are made of it.
 //!
 //! | file | what |
 //! |---|---|
-//! | [`matrix`], [`tensor`], [`pairs`] | a matrix; mode products of a tensor, and of one whose modes come in pairs |
-//! | [`product`], [`panel`], [`tile`] | products of matrices, the panels they are made from, the kernel |
-//! | [`vector`] | sums and combinations of vectors |
-//! | [`stretches`] | work on the parts of a slice, side by side |
-//! | [`cholesky`] | Cholesky factors, and what they solve |
-//! | [`householder`], [`qr`] | reflectors, orthonormal bases |
-//! | [`jacobi`] | singular values |
-//! | [`tridiagonal`], [`implicit_qr`], [`eigen`] | all eigenpairs: made tridiagonal, made diagonal |
-//! | [`krylov`] | a few eigenpairs |
+//! | `matrix`, `tensor`, `pairs` | a matrix; mode products of a tensor, and of one whose modes come in pairs |
+//! | `product`, `panel`, `tile` | products of matrices, the panels they are made from, the kernel |
+//! | `vector` | sums and combinations of vectors |
+//! | `stretches` | work on the parts of a slice, side by side |
+//! | `cholesky` | Cholesky factors, and what they solve |
+//! | `householder`, `qr` | reflectors, orthonormal bases |
+//! | `jacobi` | singular values |
+//! | `tridiagonal`, `implicit_qr`, `eigen` | all eigenpairs: made tridiagonal, made diagonal |
+//! | `krylov` | a few eigenpairs |
 //! | `made` | tests: matrices, and plain algorithms to compare with |
 
 use std::sync::LazyLock;

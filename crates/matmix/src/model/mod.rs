@@ -4,19 +4,19 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | [`any`] | either of the two types |
-//! | [`mixture`] | weights and components |
-//! | [`classes`] | which class each component belongs to, where labels were known |
-//! | [`component`] | mean, loadings and noise of one component, and the list of its parameters |
-//! | [`density`] | densities and posteriors |
-//! | [`gamma`] | what Student-t densities need of Γ |
-//! | [`partial`] | densities and posteriors of samples with missing cells |
-//! | [`low_rank`] | orthonormal loadings without noise |
-//! | [`canonical`] | the one representative of all loadings that mean the same |
-//! | [`sampling`] | drawing new samples |
-//! | [`prune`] | columns that have fallen to the noise |
-//! | [`history`] | what happened during a fit |
-//! | [`choice`] | what components and ranks were chosen from |
+//! | `any` | either of the two types |
+//! | `mixture` | weights and components |
+//! | `classes` | which class each component belongs to, where labels were known |
+//! | `component` | mean, loadings and noise of one component, and the list of its parameters |
+//! | `density` | densities and posteriors |
+//! | `gamma` | what Student-t densities need of Γ |
+//! | `partial` | densities and posteriors of samples with missing cells |
+//! | `low_rank` | orthonormal loadings without noise |
+//! | `canonical` | the one representative of all loadings that mean the same |
+//! | `sampling` | drawing new samples |
+//! | `prune` | columns that have fallen to the noise |
+//! | `history` | what happened during a fit |
+//! | `choice` | what components and ranks were chosen from |
 
 mod any;
 mod canonical;

@@ -6,19 +6,19 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | [`engine`] | where samples are |
-//! | [`backend`] | what computes |
-//! | [`task`] | any pass, and any sums, as one type |
-//! | [`em`] | the E-step and what the M-step needs |
-//! | [`moments`] | mean, variance, extremes and a digest of the samples |
-//! | [`scatter`] | the scatter of modes: what low-rank loadings come from |
-//! | [`groups`] | the samples nearest to a few centres |
-//! | [`distances`] | the distance of every sample to a few points |
-//! | [`rows`] | some samples themselves; windows that are drawn |
-//! | [`ask`] | what a fitted model says about every sample |
-//! | [`filter`], [`impute`], [`pool`] | samples without their noise, their missing cells, what their windows add up to: asked where samples are |
-//! | [`precision`] | single or double |
-//! | [`wire`] | passes and sums as bytes |
+//! | `engine` | where samples are |
+//! | `backend` | what computes |
+//! | `task` | any pass, and any sums, as one type |
+//! | `em` | the E-step and what the M-step needs |
+//! | `moments` | mean, variance, extremes and a digest of the samples |
+//! | `scatter` | the scatter of modes: what low-rank loadings come from |
+//! | `groups` | the samples nearest to a few centres |
+//! | `distances` | the distance of every sample to a few points |
+//! | `rows` | some samples themselves; windows that are drawn |
+//! | `ask` | what a fitted model says about every sample |
+//! | `filter`, `impute`, `pool` | samples without their noise, their missing cells, what their windows add up to: asked where samples are |
+//! | `precision` | single or double |
+//! | `wire` | passes and sums as bytes |
 //! | `travel` | tests: there and back, and damage on the way |
 
 mod ask;

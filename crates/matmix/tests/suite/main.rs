@@ -4,6 +4,8 @@
 
 mod acceleration;
 mod add_a_model;
+#[cfg(feature = "ndarray")]
+mod arrays;
 mod choices;
 mod classes;
 mod denoise;
