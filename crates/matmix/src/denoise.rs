@@ -253,9 +253,7 @@ fn check(noise: f64) -> Result<f64> {
 
 /// The same mixture with other noise.
 fn with_noise(model: &Mixture, noise: impl Fn(f64) -> f64) -> Result<Mixture> {
-    let of = |c: &Component| {
-        Component::new(model.shape(), c.mean().to_vec(), c.loadings().to_vec(), noise(c.noise_variance()))
-    };
+    let of = |c: &Component| c.clone().with_noise_variance(noise(c.noise_variance())).renewed(model.shape());
     let components = model.components().iter().map(of).collect::<Result<_>>()?;
     Mixture::new(model.shape(), model.weights().to_vec(), components)
 }

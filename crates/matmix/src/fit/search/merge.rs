@@ -213,9 +213,7 @@ fn joint_component(pair: [&Component; 2], shares: [f64; 2], ground: &Ground<'_>)
     let loadings: Vec<Matrix> = loadings.into_iter().flatten().collect();
     let floor = ground.constraints.noise_floor;
     let one = start::scaled_component(shape, mean, loadings, &variances, variance, floor)?;
-    // Between the tails of the two, as one takes the mean of scales.
-    let degrees = pair[0].degrees_of_freedom().zip(pair[1].degrees_of_freedom());
-    one.with_degrees_of_freedom(degrees.map(|(a, b)| (shares[0] * a.ln() + shares[1] * b.ln()).exp()))
+    one.between(pair, shares, shape)
 }
 
 /// E[Z Zᵀ] of mode d with Z = unfold_d((X − M) ×_{e≠d} V^(e)ᵀ) for orthonormal V; those that are not there are the identity.
