@@ -1,5 +1,8 @@
-//! How many passes an iteration of EM is: one that updates every mode, or one per mode.
+//! An iteration of EM: how many passes it is, one that updates every mode or one per mode, and what follows from them.
 
+use super::maximize::{Constraints, maximize};
+use crate::error::Result;
+use crate::model::Mixture;
 use crate::pass::{Backend, EmSums, Update};
 use crate::walk::samples_per_run;
 
@@ -16,6 +19,20 @@ pub(super) fn updates(
     } else {
         (0..shape.len()).map(Update::Mode).collect()
     }
+}
+
+/// One iteration: a pass for each of the updates, and the M-step of its sums.
+pub(super) fn iteration(
+    mut model: Mixture,
+    updates: &[Update],
+    constraints: impl Fn(&EmSums) -> Constraints,
+    mut pass: impl FnMut(&Mixture, Update) -> Result<EmSums>,
+) -> Result<Mixture> {
+    for &update in updates {
+        let sums = pass(&model, update)?;
+        model = maximize(&model, &sums, &constraints(&sums));
+    }
+    Ok(model)
 }
 
 /// Bytes of sums beyond which a pass that updates every mode is not considered.
