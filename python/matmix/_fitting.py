@@ -331,7 +331,6 @@ class MixtureFitting(ModelEstimator):
         self.model_ = model
         self.history_ = history
         self.weights_ = model.weights
-        self.degrees_of_freedom_ = None  # Gaussian noise has none.
         for name, values in model.parameters.items():
             setattr(self, f"{name}_", values)
         self.converged_ = history.stop == "converged"

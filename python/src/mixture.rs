@@ -185,7 +185,8 @@ impl MixtureModel {
         PyArray1::from_slice(py, self.model.weights())
     }
 
-    /// Every parameter of the components by its name, (K, …) each; one that there is of every mode is a list.
+    /// Every parameter of the components by its name, (K, …) each; one that there is of every mode is a list, one that they do
+    /// without is None.
     #[getter]
     fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let all = PyDict::new(py);
@@ -199,6 +200,9 @@ impl MixtureModel {
                 Some(modes) => modes.cast::<PyList>()?.append(values)?,
                 None => all.set_item(name, [values])?,
             }
+        }
+        for name in self.model.absent_parameters() {
+            all.set_item(name, py.None())?;
         }
         Ok(all)
     }

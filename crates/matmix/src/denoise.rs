@@ -8,7 +8,7 @@ use crate::data::{Input, ModelFile, Patches, Samples, Windows, complete};
 use crate::error::{Error, Result};
 use crate::fit::{FitOptions, Search, fit};
 use crate::model::{Component, Mixture, Model, Noise};
-use crate::pass::{Engine, FilterPass, drawn_once};
+use crate::pass::{Engine, Filter, drawn_once};
 
 /// The side of cores if none is given: what the patches of pictures have to say fits in there.
 const RANK: usize = 5;
@@ -187,7 +187,7 @@ impl PatchDenoiser {
         let kept: Vec<f64> = self.model.components().iter().map(of).collect();
         let patches = self.patches.of(images)?;
         let mut whole = Whole::new(images, &windows, each);
-        let filter = FilterPass { model: &noisy, kept: &kept };
+        let filter = Filter { model: &noisy, kept: &kept };
         Engine::backend(&patches).filter(&filter, &patches, &mut |rows| whole.add(&rows))?;
         whole.failed.map_or(Ok(()), Err)
     }
@@ -253,9 +253,7 @@ fn check(noise: f64) -> Result<f64> {
 
 /// The same mixture with other noise.
 fn with_noise(model: &Mixture, noise: impl Fn(f64) -> f64) -> Result<Mixture> {
-    let of = |c: &Component| {
-        Component::new(model.shape(), c.mean().to_vec(), c.loadings().to_vec(), noise(c.noise_variance()))
-    };
+    let of = |c: &Component| c.clone().with_noise_variance(noise(c.noise_variance())).renewed(model.shape());
     let components = model.components().iter().map(of).collect::<Result<_>>()?;
     Mixture::new(model.shape(), model.weights().to_vec(), components)
 }

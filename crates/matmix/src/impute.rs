@@ -4,7 +4,7 @@
 use crate::data::{Missing, Samples};
 use crate::error::Result;
 use crate::model::Mixture;
-use crate::pass::{Engine, ImputePass, Imputed};
+use crate::pass::{Engine, Impute, Imputed};
 use crate::temper::Temper;
 
 /// # Errors
@@ -39,7 +39,7 @@ impl Mixture {
     /// # Errors
     /// As [`impute`](Self::impute), and a temper that is none.
     pub fn impute_by(&self, samples: &Samples<'_>, temper: Temper) -> Result<Imputed> {
-        let mut found = Engine::backend(samples).impute(&ImputePass { model: self, temper }, samples)?;
+        let mut found = Engine::backend(samples).impute(&Impute { model: self, temper }, samples)?;
         if !found.tempered.is_empty() {
             let own = samples.clone().with_missing(Missing::Nan).select_part(&found.tempered)?;
             let exact = self.score_samples(&own)?;
@@ -69,6 +69,6 @@ impl Mixture {
         seed: u64,
         temper: Temper,
     ) -> Result<Vec<f64>> {
-        Engine::backend(samples).impute_draws(&ImputePass { model: self, temper }, samples, draws, seed)
+        Engine::backend(samples).impute_draws(&Impute { model: self, temper }, samples, draws, seed)
     }
 }

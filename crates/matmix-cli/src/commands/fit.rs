@@ -11,6 +11,7 @@ use matmix::{
 };
 use serde_json::{Value, json};
 
+use super::info::tell_parameters;
 use super::{classify, dask, select};
 use crate::data_args::DataOptions;
 use crate::device_args::DeviceArgs;
@@ -442,12 +443,6 @@ impl Figures {
     }
 
     fn json(&self, fit: &PresetFit, samples: usize, shape: &[usize], seed: u64) -> Value {
-        let (weights, noise): (Vec<f64>, Vec<f64>) = match &fit.model {
-            Model::Mixture(m) => {
-                (m.weights().to_vec(), m.components().iter().map(|c| c.noise_variance()).collect())
-            }
-            Model::LowRank(_) => (vec![], vec![]),
-        };
         let mut told = json!({
             "model": fit.preset.name(),
             "n_samples": samples,
@@ -466,17 +461,13 @@ impl Figures {
             "samples_per_second": self.samples_per_second,
             "seconds": self.seconds,
             "seed": seed,
-            "weights": weights,
-            "noise_variance": noise,
+            "weights": [],
+            "noise_variance": [],
             "assigned": fit.assigned,
             "missing_cells": fit.missing.cells,
             "events": fit.history.events,
         });
-        if let Model::Mixture(m) = &fit.model
-            && let Some(classes) = m.classes()
-        {
-            told["classes"] = json!(classes);
-        }
+        tell_parameters(&fit.model, &mut told);
         told
     }
 }

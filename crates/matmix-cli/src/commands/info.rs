@@ -215,22 +215,29 @@ fn taken(input: &Input) -> String {
 }
 
 fn model_json(file: &ModelFile) -> Value {
-    let (weights, noise, tails) = match &file.model {
-        Model::Mixture(m) => {
-            let noise: Vec<f64> = m.components().iter().map(|c| c.noise_variance()).collect();
-            (json!(m.weights()), json!(noise), json!(m.degrees_of_freedom()))
-        }
-        Model::LowRank(_) => (Value::Null, Value::Null, Value::Null),
-    };
     let mut told = json!({
         "model": file.name, "shape": file.model.shape(), "rank": file.model.rank(),
         "n_components": file.model.n_components(), "n_parameters": file.model.n_parameters(),
-        "weights": weights, "noise_variance": noise, "degrees_of_freedom": tails, "input": file.input, "options": file.options, "history": file.history,
+        "weights": null, "noise_variance": null, "degrees_of_freedom": null, "input": file.input, "options": file.options, "history": file.history,
     });
-    if let Model::Mixture(m) = &file.model
-        && let Some(classes) = m.classes()
-    {
+    tell_parameters(&file.model, &mut told);
+    told
+}
+
+/// Weights, classes and every parameter that is one number per component, under the names they have in files; null is what a component
+/// does without.
+pub(crate) fn tell_parameters(model: &Model, told: &mut Value) {
+    let Model::Mixture(m) = model else {
+        return;
+    };
+    told["weights"] = json!(m.weights());
+    for parameter in m.parameters().iter().filter(|parameter| parameter.shape.len() == 1) {
+        // Readers of this output have known it by this name.
+        let name = if parameter.name == "noise_variances" { "noise_variance" } else { &parameter.name };
+        told[name] = json!(parameter.values);
+    }
+    m.absent_parameters().into_iter().for_each(|name| told[name] = Value::Null);
+    if let Some(classes) = m.classes() {
         told["classes"] = json!(classes);
     }
-    told
 }

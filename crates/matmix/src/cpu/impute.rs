@@ -10,11 +10,11 @@ use crate::data::Samples;
 use crate::error::{Error, Result};
 use crate::model::{Chance, Holes, Mixture, Pattern};
 use crate::parallel;
-use crate::pass::{ImputePass, Imputed};
+use crate::pass::{Impute, Imputed};
 use crate::temper::Temper;
 
 /// Means and standard deviations.
-pub(super) fn impute(pass: &ImputePass<'_>, samples: &Samples<'_>) -> Result<Imputed> {
+pub(super) fn impute(pass: &Impute<'_>, samples: &Samples<'_>) -> Result<Imputed> {
     let model = pass.model;
     let broken = Broken::of(model, samples, pass.temper)?;
     let size = model.sample_len();
@@ -40,12 +40,7 @@ pub(super) fn impute(pass: &ImputePass<'_>, samples: &Samples<'_>) -> Result<Imp
 }
 
 /// All missing cells of every sample together, drawn several times.
-pub(super) fn draws(
-    pass: &ImputePass<'_>,
-    samples: &Samples<'_>,
-    draws: usize,
-    seed: u64,
-) -> Result<Vec<f64>> {
+pub(super) fn draws(pass: &Impute<'_>, samples: &Samples<'_>, draws: usize, seed: u64) -> Result<Vec<f64>> {
     let model = pass.model;
     let broken = Broken::of(model, samples, pass.temper)?;
     let size = model.sample_len();

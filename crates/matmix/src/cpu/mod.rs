@@ -47,16 +47,14 @@ use crate::data::{Element, Missing, Samples};
 use crate::error::Result;
 use crate::model::{LowRank, Model};
 use crate::pass::{
-    Answers, AnySums, AskPass, Backend, DistancesPass, EmPass, EmSums, Engine, FilterPass, GroupSums,
-    GroupsPass, ImputePass, Imputed, MomentSums, MomentsPass, PoolPass, ScatterPass, ScatterSums, Task,
+    Answers, AnySums, AskPass, Backend, DistancesPass, EmPass, EmSums, Engine, Filter, GroupSums, GroupsPass,
+    Impute, Imputed, MomentSums, MomentsPass, Pool, ScatterPass, ScatterSums, Task,
 };
 use crate::simd::Instructions;
 
 #[cfg(feature = "cuda")]
 pub(crate) use bounds::HOPELESS;
 pub(crate) use matching::{MATCHED, MatchBlock, MatchBounds, MatchScratch, match_rounding};
-/// Packing a sample costs about as much as so many multiply-adds per element.
-pub(crate) use samples_abreast::PACKING;
 
 /// The processor of this machine, as a [`Backend`].
 ///
@@ -114,6 +112,10 @@ impl Backend for Cpu {
         format!("cpu ({})", self.on)
     }
 
+    fn overhead(&self) -> usize {
+        samples_abreast::PACKING
+    }
+
     fn em(&self, pass: &EmPass, samples: &Samples<'_>) -> Result<EmSums> {
         em::em(pass, samples, self.on)
     }
@@ -148,34 +150,34 @@ impl Backend for Cpu {
 
     fn filter(
         &self,
-        pass: &FilterPass<'_>,
+        question: &Filter<'_>,
         samples: &Samples<'_>,
         each: &mut (dyn FnMut(Vec<f64>) + Send),
     ) -> Result<()> {
-        wiener::filter(*pass, samples, self.on, each)
+        wiener::filter(*question, samples, self.on, each)
     }
 
     fn pool(
         &self,
-        pass: &PoolPass<'_>,
+        question: &Pool<'_>,
         images: &Samples<'_>,
         each: &mut (dyn FnMut(Vec<f32>) + Send),
     ) -> Result<()> {
-        pool::pool(pass, images, self.on, each)
+        pool::pool(question, images, self.on, each)
     }
 
-    fn impute(&self, pass: &ImputePass<'_>, samples: &Samples<'_>) -> Result<Imputed> {
-        impute::impute(pass, samples)
+    fn impute(&self, question: &Impute<'_>, samples: &Samples<'_>) -> Result<Imputed> {
+        impute::impute(question, samples)
     }
 
     fn impute_draws(
         &self,
-        pass: &ImputePass<'_>,
+        question: &Impute<'_>,
         samples: &Samples<'_>,
         draws: usize,
         seed: u64,
     ) -> Result<Vec<f64>> {
-        impute::draws(pass, samples, draws, seed)
+        impute::draws(question, samples, draws, seed)
     }
 
     fn over<'a>(&'a self, samples: &'a Samples<'a>) -> Result<Box<dyn Engine + 'a>> {

@@ -13,7 +13,7 @@ use super::load::Stored;
 use super::plan::cheapest_last;
 use crate::data::{Chunk, Samples};
 use crate::error::{Error, Result};
-use crate::pass::{PoolPass, rounding_shows};
+use crate::pass::{Pool, rounding_shows};
 use crate::simd::{Instructions, Real};
 use crate::walk::{self, Job};
 
@@ -31,21 +31,21 @@ const BLURRED: f64 = 1e4;
 
 /// The Fisher vectors of all images, a few images at a time and in order.
 pub(super) fn pool(
-    of: &PoolPass<'_>,
+    of: &Pool<'_>,
     images: &Samples<'_>,
     on: Instructions,
     each: &mut (dyn FnMut(Vec<f32>) + Send),
 ) -> Result<()> {
     // Plain code is compiled for double precision only.
     if on == Instructions::Portable || rounding_shows(of.model, BLURRED) {
-        walk::fold(images, &Pool::<f64>::new(of, images, on), each)
+        walk::fold(images, &Pooling::<f64>::new(of, images, on), each)
     } else {
-        walk::fold(images, &Pool::<f32>::new(of, images, on), each)
+        walk::fold(images, &Pooling::<f32>::new(of, images, on), each)
     }
 }
 
-struct Pool<'a, T> {
-    of: &'a PoolPass<'a>,
+struct Pooling<'a, T> {
+    of: &'a Pool<'a>,
     images: &'a Samples<'a>,
     on: Instructions,
     evaluator: Evaluator<T>,
@@ -75,8 +75,8 @@ struct Sums<T> {
     failed: bool,
 }
 
-impl<'a, T: Real> Pool<'a, T> {
-    fn new(of: &'a PoolPass<'a>, images: &'a Samples<'a>, on: Instructions) -> Self {
+impl<'a, T: Real> Pooling<'a, T> {
+    fn new(of: &'a Pool<'a>, images: &'a Samples<'a>, on: Instructions) -> Self {
         let model = of.model;
         let windows = of.windows.count() * images.len();
         let last = cheapest_last(model.shape(), model.rank());
@@ -149,7 +149,7 @@ impl<'a, T: Real> Pool<'a, T> {
     }
 }
 
-impl<T: Real> Job for Pool<'_, T> {
+impl<T: Real> Job for Pooling<'_, T> {
     type Scratch = PoolScratch<T>;
     type Sum = Vec<f32>;
 
@@ -205,7 +205,7 @@ impl<T: Real> Job for Pool<'_, T> {
 }
 
 struct Batch<'a, T> {
-    pool: &'a Pool<'a, T>,
+    pool: &'a Pooling<'a, T>,
     evaluator: &'a mut EvaluatorScratch<T>,
     stored: Stored<'a>,
     /// The number of the first window.
@@ -224,7 +224,7 @@ impl<T: Real> WithSimd for Batch<'_, T> {
 }
 
 struct Adding<'a, T> {
-    pool: &'a Pool<'a, T>,
+    pool: &'a Pooling<'a, T>,
     first: usize,
     sums: &'a mut Sums<T>,
 }

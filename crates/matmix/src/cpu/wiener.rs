@@ -9,7 +9,7 @@ use super::redo::{self, Work};
 use crate::data::Samples;
 use crate::error::Result;
 use crate::linalg::expand;
-use crate::pass::{Answers, FilterPass, Precision};
+use crate::pass::{Answers, Filter, Precision};
 use crate::simd::{Instructions, Real};
 
 /// Responsibilities below this are nothing to a mean.
@@ -17,7 +17,7 @@ const NEGLIGIBLE: f64 = 1e-6;
 
 /// The posterior means of all samples, a chunk at a time and in order.
 pub(super) fn filter(
-    of: FilterPass<'_>,
+    of: Filter<'_>,
     samples: &Samples<'_>,
     on: Instructions,
     each: &mut (dyn FnMut(Vec<f64>) + Send),
@@ -27,7 +27,7 @@ pub(super) fn filter(
 }
 
 struct Filtering<'a> {
-    of: FilterPass<'a>,
+    of: Filter<'a>,
     samples: usize,
 }
 
@@ -83,7 +83,7 @@ impl Work for Filtering<'_> {
 }
 
 struct Batch<'a, T> {
-    of: FilterPass<'a>,
+    of: Filter<'a>,
     evaluator: &'a Evaluator<T>,
     scratch: &'a mut FilterScratch<T>,
     stored: Stored<'a>,
@@ -103,7 +103,7 @@ impl<T: Real> WithSimd for Batch<'_, T> {
 }
 
 struct Writing<'a, T> {
-    of: FilterPass<'a>,
+    of: Filter<'a>,
     core: &'a mut [f64],
     centred: &'a mut [T],
     rows: &'a mut Answers,

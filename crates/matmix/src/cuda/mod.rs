@@ -42,8 +42,8 @@ use crate::error::{Error, Result};
 use crate::gpu::Gpu;
 use crate::model::Model;
 use crate::pass::{
-    Answers, AnySums, AskPass, Backend, DistancesPass, EmPass, EmSums, Engine, FilterPass, GroupSums,
-    GroupsPass, ImputePass, Imputed, MomentSums, MomentsPass, Pass, PoolPass, ScatterPass, ScatterSums, Task,
+    Answers, AnySums, AskPass, Backend, DistancesPass, EmPass, EmSums, Engine, Filter, GroupSums, GroupsPass,
+    Impute, Imputed, MomentSums, MomentsPass, Pass, Pool, ScatterPass, ScatterSums, Task,
 };
 pub use array::DeviceArray;
 use device::{Device, failed};
@@ -220,6 +220,11 @@ impl Backend for Cuda {
         true
     }
 
+    /// The processor's: that of a device has not been measured.
+    fn overhead(&self) -> usize {
+        self.cpu.overhead()
+    }
+
     fn em(&self, pass: &EmPass, samples: &Samples<'_>) -> Result<EmSums> {
         self.work(&self.held(samples)?, |device, held| em::em(device, pass, held, &Which::All))
     }
@@ -266,34 +271,34 @@ impl Backend for Cuda {
     // These are not worth a device: a few products per number that is read, or a factorisation per sample.
     fn filter(
         &self,
-        pass: &FilterPass<'_>,
+        question: &Filter<'_>,
         samples: &Samples<'_>,
         each: &mut (dyn FnMut(Vec<f64>) + Send),
     ) -> Result<()> {
-        self.cpu.filter(pass, samples, each)
+        self.cpu.filter(question, samples, each)
     }
 
     fn pool(
         &self,
-        pass: &PoolPass<'_>,
+        question: &Pool<'_>,
         images: &Samples<'_>,
         each: &mut (dyn FnMut(Vec<f32>) + Send),
     ) -> Result<()> {
-        self.cpu.pool(pass, images, each)
+        self.cpu.pool(question, images, each)
     }
 
-    fn impute(&self, pass: &ImputePass<'_>, samples: &Samples<'_>) -> Result<Imputed> {
-        self.cpu.impute(pass, samples)
+    fn impute(&self, question: &Impute<'_>, samples: &Samples<'_>) -> Result<Imputed> {
+        self.cpu.impute(question, samples)
     }
 
     fn impute_draws(
         &self,
-        pass: &ImputePass<'_>,
+        question: &Impute<'_>,
         samples: &Samples<'_>,
         draws: usize,
         seed: u64,
     ) -> Result<Vec<f64>> {
-        self.cpu.impute_draws(pass, samples, draws, seed)
+        self.cpu.impute_draws(question, samples, draws, seed)
     }
 
     fn over<'a>(&'a self, samples: &'a Samples<'a>) -> Result<Box<dyn Engine + 'a>> {

@@ -12,7 +12,7 @@ use super::atomic::write_file;
 use super::flat::map_file;
 use crate::error::{Error, Result, sides};
 use crate::linalg::Matrix;
-use crate::model::{Classes, Component, Kind, Mixture, Noise, Stacked};
+use crate::model::{Classes, Component, Kind, Mixture, Parameter, Stacked};
 
 /// The version of the files this library writes; readers refuse what they do not know.
 pub(crate) const VERSION: &str = "1";
@@ -220,16 +220,14 @@ pub(crate) fn read_mixture(from: &Tensors, prefix: &str) -> Result<Mixture> {
         let (axes, _) = from.get(&name(Kind::Loading(d)), &[Some(k), Some(side), None])?;
         rank.push(axes[2]);
     }
-    let noise = match from.has(&name(Kind::Degrees)) {
-        true => Noise::T,
-        false => Noise::Gaussian,
-    };
+    let has = |parameter: &Parameter| from.has(&name(parameter.kind));
+    let parameters = Parameter::all(shape, &rank, has).map_err(|e| from.wrong(e.to_string()))?;
     let mut components = Vec::with_capacity(k);
     for j in 0..k {
-        let component = Component::assemble(shape, &rank, noise, |parameter| {
+        let component = Component::assemble(shape, &parameters, |parameter| {
             let axes: Vec<Option<usize>> =
                 std::iter::once(k).chain(parameter.shape.iter().copied()).map(Some).collect();
-            let (_, values) = from.get(&format!("{prefix}{}", parameter.name), &axes)?;
+            let (_, values) = from.get(&name(parameter.kind), &axes)?;
             Ok(values[j * parameter.len()..(j + 1) * parameter.len()].to_vec())
         });
         let component = component.map_err(|e| match e {

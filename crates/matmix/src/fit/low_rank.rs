@@ -9,7 +9,6 @@ use super::options::StopRule;
 use super::passes;
 use super::steps::{Evaluation, Steps, Watch};
 use super::threads::with_threads;
-use crate::cpu::PACKING;
 use crate::data::{Missing, Samples};
 use crate::error::{Error, Result, needs_noise};
 use crate::linalg::{Matrix, leading_eigen, rough_eigen_of_rows};
@@ -463,7 +462,7 @@ impl Way {
         if modes.len() < 2 {
             return Way::Passes;
         }
-        let pass = size * (PACKING + rank.iter().sum::<usize>());
+        let pass = size * (samples.backend().overhead() + rank.iter().sum::<usize>());
         let alternations = max_iter.min(EXPECTED_ALTERNATIONS);
         if size <= WHOLE_LIMIT && samples.len() > size && size * size / 2 < alternations * modes.len() * pass
         {

@@ -16,11 +16,11 @@
 //!
 //! What the old model is needed for is M₀ and the loadings of modes that are not updated, or not yet.
 
-use super::options::{DEGREES, Dof};
+use super::options::Dof;
 use crate::linalg::{
     Matrix, cholesky_lower, contracted_cross, contracted_gram, project, sides_around, solve_symmetric_right,
 };
-use crate::model::{Component, Mixture, Noise, log_less_digamma};
+use crate::model::{Component, DEGREES, Mixture, Noise, log_less_digamma};
 use crate::parallel;
 use crate::pass::{ComponentSums, EmSums, LoadingSums, Update};
 
@@ -168,7 +168,7 @@ impl Step<'_> {
         let noise = (squares - captured) / (mean.len() as f64 * n);
         if old.degrees_of_freedom().is_none() {
             let noise = if noise > noise_floor { noise } else { noise_floor };
-            return (Component::from_step(mean, loadings, noise), None);
+            return (old.stepped(mean, loadings, noise), None);
         }
         // A noise variance at its floor could not be divided by α, and half an expansion is no ascent.
         let expands = noise > noise_floor && noise / alpha > noise_floor;
@@ -179,10 +179,7 @@ impl Step<'_> {
             }
             false => (if noise > noise_floor { noise } else { noise_floor }, alpha - 1.0 - log_scale),
         };
-        let component = Component::from_step(mean, loadings, noise);
-        let component =
-            component.clone().with_degrees_of_freedom(old.degrees_of_freedom()).unwrap_or(component);
-        (component, Some(Spread { weight: n, value, held: false }))
+        (old.stepped(mean, loadings, noise), Some(Spread { weight: n, value, held: false }))
     }
 }
 

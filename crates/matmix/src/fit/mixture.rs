@@ -5,12 +5,12 @@ use std::ops::ControlFlow;
 use super::accelerate::MixtureSpace;
 use super::identity::identity;
 use super::iterate::{Finished, LoopOptions, Observer, iterate};
-use super::maximize::{Constraints, least_weight, maximize};
+use super::maximize::{Constraints, least_weight};
 use super::options::{Algorithm, Dof, FitOptions, Search, Start};
 use super::paper::PaperSteps;
 use super::steps::{Evaluation, Extrapolation, Steps, Watch};
 use super::threads::with_threads;
-use super::updates::updates;
+use super::updates::{iteration, updates};
 use super::{by_class, passes, reseed, search, start};
 use crate::data::{Element, Missing, Samples, Tensors, read_mixture, write_mixture};
 use crate::error::{Error, Result};
@@ -390,13 +390,13 @@ impl Steps for MixtureSteps<'_> {
 
     fn update(&mut self, model: &Mixture, sums: EmSums, stage: Stage) -> Result<Mixture> {
         let constraints = self.about.constraints();
-        let mut next = maximize(model, &sums, &constraints);
         // The pass that updates the first mode was the evaluation of the model.
-        for &update in &self.updates[1..] {
-            let sums = self.pass(&next, update, stage)?;
-            next = maximize(&next, &sums, &constraints);
-        }
-        Ok(next)
+        let mut first = Some(sums);
+        let pass = |model: &Mixture, update| match first.take() {
+            Some(sums) => Ok(sums),
+            None => self.pass(model, update, stage),
+        };
+        iteration(model.clone(), &self.updates, |_| constraints, pass)
     }
 
     fn passes_per_iteration(&self) -> usize {

@@ -10,16 +10,16 @@
 //! what all earlier batches have left behind: no history of sums is kept, a model and the number t say everything.
 //! Approximate by nature: where it ends depends on the order of the batches, and a full fit that begins there is better.
 
-use super::maximize::{Constraints, maximize};
+use super::maximize::Constraints;
 use super::mixture::{fit, noise_floor, with_noise};
 use super::options::{Algorithm, FitOptions};
 use super::passes;
 use super::threads::with_threads;
-use super::updates::updates;
+use super::updates::{iteration, updates};
 use crate::data::{Missing, Samples};
 use crate::error::{Error, Result};
 use crate::linalg::Matrix;
-use crate::model::{Component, Mixture, log_less_digamma};
+use crate::model::{Component, Exponent, Mixture};
 use crate::pass::{ComponentSums, EmPass, EmSums, Engine, LoadingSums, Update};
 use crate::walk::Stage;
 
@@ -133,22 +133,23 @@ fn step(model: &Mixture, samples: &dyn Engine, eta: f64, options: &FitOptions) -
     if !floor.is_finite() {
         return Err(Error::Overflow { sample: 0 });
     }
-    let mut log_likelihood = f64::NAN;
-    let mut model = with_noise(model.clone(), options)?;
+    let mut log_likelihood = None;
+    let model = with_noise(model.clone(), options)?;
     let of = (model.shape(), model.rank(), model.n_components());
     let updates = updates(of, samples.len(), samples.backend());
-    for (first, update) in updates.into_iter().enumerate() {
+    let constraints = |blend: &EmSums| {
+        // The blend weighs as much as the batch; what the batch adds to it weighs η of that, a single sample too.
+        let unit = eta * blend.weight / samples.n_effective() as f64;
+        Constraints { noise_floor: floor, unit, dof: options.dof }
+    };
+    let pass = |model: &Mixture, update| {
         let pass = EmPass { model: model.clone(), update, precision: options.precision, stage: Stage::ALL };
         let batch = samples.sums(&pass)?;
-        if first == 0 {
-            log_likelihood = batch.mean_log_likelihood();
-        }
-        // The blend weighs as much as the batch; what the batch adds to it weighs η of that, a single sample too.
-        let unit = eta * batch.weight / samples.n_effective() as f64;
-        let constraints = Constraints { noise_floor: floor, unit, dof: options.dof };
-        model = maximize(&model, &blend(&model, &batch, eta), &constraints);
-    }
-    Ok((model, log_likelihood))
+        log_likelihood.get_or_insert(batch.mean_log_likelihood());
+        Ok(blend(model, &batch, eta))
+    };
+    let model = iteration(model, &updates, constraints, pass)?;
+    Ok((model, log_likelihood.unwrap_or(f64::NAN)))
 }
 
 /// (1 − η) E_θ[s] + η s_batch, for as much weight as the batch has.
@@ -173,7 +174,7 @@ fn expected(model: &Mixture, component: &Component, update: Update, n: f64) -> C
     let mut sums = ComponentSums::zero(model.shape(), model.rank(), update);
     sums.weight = n;
     sums.scale = n;
-    sums.log_scale = component.degrees_of_freedom().map_or(0.0, |nu| -n * log_less_digamma(0.5 * nu));
+    sums.log_scale = n * Exponent::prior(component).log_weight(0.0);
     sums.squares = n * component.total_variance();
     match (&mut sums.loadings, update) {
         (LoadingSums::All { cross, gram }, _) => {

@@ -83,9 +83,6 @@ choices! {
     }
 }
 
-/// Estimated degrees of freedom stay within these: beyond, a component is Gaussian, or nothing.
-pub(crate) const DEGREES: std::ops::RangeInclusive<f64> = 0.5..=1e4;
-
 /// The degrees of freedom of Student-t noise.
 ///
 /// ```

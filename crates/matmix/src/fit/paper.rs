@@ -111,7 +111,9 @@ fn iterate(samples: &Samples<'_>, model: &Variational, noise_floor: f64) -> Resu
             Some(new) => {
                 weights.push(new.weight);
                 let loadings = vec![new.l.clone(), new.r.clone()];
-                components.push(Component::new(mixture.shape(), new.mean, loadings, new.noise)?);
+                let like = mixture.components()[j].clone().with_mean(new.mean);
+                let like = like.with_loadings(loadings).with_noise_variance(new.noise);
+                components.push(like.renewed(mixture.shape())?);
                 (next.l[j], next.r[j], next.s[j]) = (new.l, new.r, new.s);
             }
             // Deviation: a component that nothing belongs to has no update in the paper; it is held.

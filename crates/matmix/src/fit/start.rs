@@ -222,7 +222,7 @@ impl Clusters<'_> {
                     one_sample(samples, counts, &moments.mean)?
                 }
             };
-            Component::new(engine.shape(), mean, like.loadings().to_vec(), like.noise_variance())
+            like.clone().with_mean(mean).renewed(engine.shape())
         };
         // Nothing here is random or depends on another cluster. Of several errors the first is reported.
         let found = parallel::map(components, part).into_iter().collect::<Result<Vec<_>>>()?;

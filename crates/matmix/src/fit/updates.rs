@@ -1,6 +1,8 @@
-//! How many passes an iteration of EM is: one that updates every mode, or one per mode.
+//! An iteration of EM: how many passes it is, one that updates every mode or one per mode, and what follows from them.
 
-use crate::cpu::PACKING;
+use super::maximize::{Constraints, maximize};
+use crate::error::Result;
+use crate::model::Mixture;
 use crate::pass::{Backend, EmSums, Update};
 use crate::walk::samples_per_run;
 
@@ -11,11 +13,26 @@ pub(super) fn updates(
     backend: &dyn Backend,
 ) -> Vec<Update> {
     let per_run = if backend.adds_in_place() { usize::MAX } else { samples_per_run(samples) };
-    if shape.len() == 1 || joint_pays_off(shape, rank, components, per_run) {
+    let overhead = backend.overhead();
+    if shape.len() == 1 || joint_pays_off(shape, rank, components, per_run, overhead) {
         vec![Update::All]
     } else {
         (0..shape.len()).map(Update::Mode).collect()
     }
+}
+
+/// One iteration: a pass for each of the updates, and the M-step of its sums.
+pub(super) fn iteration(
+    mut model: Mixture,
+    updates: &[Update],
+    constraints: impl Fn(&EmSums) -> Constraints,
+    mut pass: impl FnMut(&Mixture, Update) -> Result<EmSums>,
+) -> Result<Mixture> {
+    for &update in updates {
+        let sums = pass(&model, update)?;
+        model = maximize(&model, &sums, &constraints(&sums));
+    }
+    Ok(model)
 }
 
 /// Bytes of sums beyond which a pass that updates every mode is not considered.
@@ -28,10 +45,16 @@ const ADDING: usize = 100;
 
 /// Whether one pass with the sums of all modes costs less than a pass per mode, in multiply-adds per sample: the sums of all modes
 /// cost P ρ for each component that a sample really belongs to, one as a rule, and their size for every run.
-fn joint_pays_off(shape: &[usize], rank: &[usize], components: usize, per_run: usize) -> bool {
+fn joint_pays_off(
+    shape: &[usize],
+    rank: &[usize],
+    components: usize,
+    per_run: usize,
+    overhead: usize,
+) -> bool {
     let (size, core_len): (usize, usize) = (shape.iter().product(), rank.iter().product());
     let narrowest = rank.iter().copied().min().unwrap_or(1);
-    let pass = components * size * narrowest + PACKING * size;
+    let pass = components * size * narrowest + overhead * size;
     let bytes = EmSums::bytes(shape, rank, components, Update::All);
     let adding = if bytes <= CACHED_BYTES { 0 } else { ADDING * (bytes / size_of::<f64>()) / per_run.max(1) };
     let joint = size * core_len + adding;

@@ -1,6 +1,7 @@
 //! One component of a mixture: X = B ×_1 U^(1) … ×_D U^(D) + M + σ ε.
 
 use std::borrow::Cow;
+use std::ops::RangeInclusive;
 
 use super::canonical::{canonicalize, is_canonical, is_nearly_canonical};
 use super::check_loadings;
@@ -58,7 +59,11 @@ pub struct Component {
     degrees_of_freedom: Option<f64>,
 }
 
-/// What a parameter of a component is, for whoever treats them alike but for that.
+/// Estimated degrees of freedom stay within these: beyond, a component is Gaussian, or nothing.
+pub(crate) const DEGREES: RangeInclusive<f64> = 0.5..=1e4;
+
+/// What a parameter of a component is. A new one is a variant here and what the compiler then asks for in this file: whoever else
+/// handles parameters asks for the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// M.
@@ -71,12 +76,20 @@ pub(crate) enum Kind {
     Degrees,
 }
 
-/// One of the tensors a component is made of: its name in files and in Python (with all components side by side), its shape and what it is.
+/// One of the tensors a component is made of: its name in files and in Python (with all components side by side), its shape and what
+/// has to be known about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Parameter {
+    pub(crate) kind: Kind,
     pub(crate) name: String,
     pub(crate) shape: Vec<usize>,
-    pub(crate) kind: Kind,
+    /// How many of its numbers are free: those that rotations of the latent axes and moving scale between the modes leave
+    /// undetermined are not.
+    pub(crate) free: usize,
+    /// Whether a component can do without it.
+    optional: bool,
+    /// Whether its numbers are positive, so that their logarithms may be any.
+    positive: bool,
 }
 
 /// A parameter of all components of a mixture, side by side.
@@ -104,6 +117,12 @@ pub struct Stacked {
 }
 
 impl Kind {
+    /// All that a component for samples of so many modes can have, in the order in which they are written.
+    pub(crate) fn all(order: usize) -> impl Iterator<Item = Self> {
+        let loadings = (0..order).map(Self::Loading);
+        std::iter::once(Self::Mean).chain(loadings).chain([Self::Noise, Self::Degrees])
+    }
+
     /// What such a parameter is called in files and in Python.
     pub(crate) fn name(self) -> String {
         match self {
@@ -116,65 +135,163 @@ impl Kind {
 }
 
 impl Parameter {
-    fn new(kind: Kind, shape: &[usize]) -> Self {
-        Self { name: kind.name(), shape: shape.to_vec(), kind }
+    fn new(kind: Kind, shape: &[usize], rank: &[usize]) -> Self {
+        let (shape, free, optional, positive) = match kind {
+            Kind::Mean => (shape.to_vec(), shape.iter().product(), false, false),
+            Kind::Loading(d) => {
+                let (p, r) = (shape[d], rank[d]);
+                let undetermined = r * (r - 1) / 2 + usize::from(d > 0);
+                (vec![p, r], p * r - undetermined, false, false)
+            }
+            Kind::Noise => (vec![], 1, false, true),
+            Kind::Degrees => (vec![], 1, true, true),
+        };
+        Self { kind, name: kind.name(), shape, free, optional, positive }
     }
 
-    /// All parameters of components for samples of this shape with cores of this rank, in the order in which they are written. The
-    /// one list: bytes that travel, files, the coordinates of the accelerator and Python's attributes follow from it.
-    pub(crate) fn all(shape: &[usize], rank: &[usize], noise: Noise) -> Vec<Self> {
-        let mut all = vec![Self::new(Kind::Mean, shape)];
-        for (d, (&p, &r)) in shape.iter().zip(rank).enumerate() {
-            all.push(Self::new(Kind::Loading(d), &[p, r]));
-        }
-        all.push(Self::new(Kind::Noise, &[]));
-        if noise == Noise::T {
-            all.push(Self::new(Kind::Degrees, &[]));
-        }
-        all
+    /// All parameters of components for samples of this shape with cores of this rank, in the order in which they are written; of those
+    /// that a component can do without the ones that `has` is true of. The one list: bytes that travel, files, the coordinates of the
+    /// accelerator and Python's attributes follow from it.
+    ///
+    /// # Errors
+    /// If the ranks do not fit the shape.
+    pub(crate) fn all(shape: &[usize], rank: &[usize], has: impl Fn(&Self) -> bool) -> Result<Vec<Self>> {
+        let rank = super::ranks_for(shape, rank)?;
+        let all = Kind::all(shape.len()).map(|kind| Self::new(kind, shape, &rank));
+        Ok(all.filter(|parameter| !parameter.optional || has(parameter)).collect())
     }
 
     /// How many numbers it has.
     pub(crate) fn len(&self) -> usize {
         self.shape.iter().product()
     }
+
+    /// Whether a component can do without it.
+    pub(crate) fn is_optional(&self) -> bool {
+        self.optional
+    }
+
+    /// One of its numbers as one that may be any.
+    pub(crate) fn coordinate(&self, number: f64) -> f64 {
+        if self.positive { number.ln() } else { number }
+    }
+
+    /// The number that a coordinate stands for, within what it may be: no noise variance is below `floor`. One that did not move
+    /// from `before` keeps its bits.
+    pub(crate) fn number(&self, coordinate: f64, before: f64, floor: f64) -> f64 {
+        let stayed = self.coordinate(before) == coordinate;
+        let number = match self.positive {
+            _ if stayed => before,
+            true => coordinate.exp(),
+            false => coordinate,
+        };
+        match self.kind {
+            Kind::Mean | Kind::Loading(_) => number,
+            Kind::Noise => number.max(floor),
+            Kind::Degrees if stayed => number,
+            Kind::Degrees => number.clamp(*DEGREES.start(), *DEGREES.end()),
+        }
+    }
 }
 
 impl Component {
-    /// The values of all parameters, in the order of [`Parameter::all`].
-    pub(crate) fn values(&self) -> Vec<Cow<'_, [f64]>> {
-        let mut values = vec![Cow::Borrowed(&self.mean[..])];
-        values.extend(self.loadings.iter().map(|u| Cow::Borrowed(u.as_slice())));
-        values.push(Cow::Owned(vec![self.noise_variance]));
-        values.extend(self.degrees_of_freedom.map(|degrees| Cow::Owned(vec![degrees])));
-        values
+    /// The parameters it has, and those it could have.
+    pub(crate) fn parameters(&self) -> (Vec<Parameter>, Vec<Parameter>) {
+        let side = |of: fn(&Matrix) -> usize| self.loadings.iter().map(of).collect::<Vec<_>>();
+        let (shape, rank) = (side(Matrix::rows), side(Matrix::cols));
+        let all = Kind::all(shape.len()).map(|kind| Parameter::new(kind, &shape, &rank));
+        all.partition(|parameter| self.has(parameter.kind))
     }
 
-    /// A component with the very numbers that `value` gives for each parameter, checked.
+    /// Whether it has such a parameter.
+    pub(crate) fn has(&self, kind: Kind) -> bool {
+        self.value(kind).is_some()
+    }
+
+    /// The numbers of a parameter, if it has it.
+    pub(crate) fn value(&self, kind: Kind) -> Option<Cow<'_, [f64]>> {
+        let number = |x: f64| Cow::Owned(vec![x]);
+        match kind {
+            Kind::Mean => Some(Cow::Borrowed(&self.mean[..])),
+            Kind::Loading(d) => self.loadings.get(d).map(|u| Cow::Borrowed(u.as_slice())),
+            Kind::Noise => Some(number(self.noise_variance)),
+            Kind::Degrees => self.degrees_of_freedom.map(number),
+        }
+    }
+
+    /// Gives it a parameter.
+    fn set(&mut self, parameter: &Parameter, values: Vec<f64>) {
+        match parameter.kind {
+            Kind::Mean => self.mean = values,
+            Kind::Loading(d) => {
+                self.loadings[d] = Matrix::from_vec(parameter.shape[0], parameter.shape[1], values);
+            }
+            Kind::Noise => self.noise_variance = values[0],
+            Kind::Degrees => self.degrees_of_freedom = Some(values[0]),
+        }
+    }
+
+    /// What is wrong with a parameter of a component for samples of so many numbers.
+    fn problem_of(&self, kind: Kind, size: usize) -> Option<String> {
+        match kind {
+            Kind::Mean if self.mean.len() != size => {
+                let (found, shape) =
+                    (self.mean.len(), self.loadings.iter().map(Matrix::rows).collect::<Vec<_>>());
+                Some(format!("a mean has {found} numbers; shape {} needs {size}", sides(&shape)))
+            }
+            Kind::Mean => {
+                let at = self.mean.iter().position(|x| !x.is_finite())?;
+                Some(format!("a mean holds {} at position {at}", self.mean[at]))
+            }
+            // All of them are checked at once, against the shape.
+            Kind::Loading(_) => None,
+            Kind::Noise => {
+                let variance = self.noise_variance;
+                let fits = variance.is_finite() && variance > 0.0;
+                (!fits).then(|| format!("a noise variance is {variance}; it must be positive"))
+            }
+            Kind::Degrees => {
+                let degrees = self.degrees_of_freedom.filter(|nu| !(nu.is_finite() && *nu > 0.0))?;
+                Some(format!("degrees of freedom are {degrees}; they must be positive and finite"))
+            }
+        }
+    }
+
+    /// How much a change of a coordinate of a parameter changes the density of the samples, of which the component has this share:
+    /// the diagonal of the Fisher information, roughly.
+    pub(crate) fn worth(&self, kind: Kind, weight: f64) -> f64 {
+        let precision = weight / self.noise_variance;
+        match kind {
+            Kind::Mean => precision,
+            Kind::Loading(d) => {
+                let others = self.loadings.iter().enumerate().filter(|(e, _)| *e != d);
+                precision * others.map(|(_, u)| u.inner(u)).product::<f64>()
+            }
+            Kind::Noise => 0.5 * self.mean.len() as f64 * weight,
+            Kind::Degrees => weight,
+        }
+    }
+
+    /// A component with the very numbers that `value` gives for each parameter of the list, checked.
     pub(crate) fn assemble(
         shape: &[usize],
-        rank: &[usize],
-        noise: Noise,
+        parameters: &[Parameter],
         mut value: impl FnMut(&Parameter) -> Result<Vec<f64>>,
     ) -> Result<Self> {
-        let rank = super::ranks_for(shape, rank)?;
-        let (mut mean, mut loadings, mut variance, mut degrees) = (vec![], vec![], f64::NAN, None);
-        for parameter in Parameter::all(shape, &rank, noise) {
-            let values = value(&parameter)?;
+        let loadings = vec![Matrix::zeros(0, 0); shape.len()];
+        let mut component =
+            Self { mean: vec![], loadings, noise_variance: f64::NAN, degrees_of_freedom: None };
+        for parameter in parameters {
+            let values = value(parameter)?;
             if values.len() != parameter.len() {
                 let (name, needed, found) = (&parameter.name, parameter.len(), values.len());
                 return Err(Error::Model {
                     problem: format!("`{name}` has {found} numbers instead of {needed}"),
                 });
             }
-            match parameter.kind {
-                Kind::Mean => mean = values,
-                Kind::Loading(d) => loadings.push(Matrix::from_vec(shape[d], rank[d], values)),
-                Kind::Noise => variance = values[0],
-                Kind::Degrees => degrees = Some(values[0]),
-            }
+            component.set(parameter, values);
         }
-        Self::exactly(shape, mean, loadings, variance)?.with_degrees_of_freedom(degrees)
+        component.checked(shape)
     }
 
     /// A component from its parameters, which are checked and brought into canonical form: the loadings are
@@ -183,43 +300,71 @@ impl Component {
     /// # Errors
     /// If they do not fit each other or the shape, are not finite, or the noise variance is not positive.
     pub fn new(shape: &[usize], mean: Vec<f64>, loadings: Vec<Matrix>, noise_variance: f64) -> Result<Self> {
-        let mut component = Self::exactly(shape, mean, loadings, noise_variance)?;
-        if !is_canonical(&component.loadings) {
-            canonicalize(&mut component.loadings);
-        }
-        Ok(component)
+        Self { mean, loadings, noise_variance, degrees_of_freedom: None }.renewed(shape)
     }
 
-    /// A component with the very numbers given, checked: for those that were canonical where they come from.
-    pub(crate) fn exactly(
-        shape: &[usize],
-        mean: Vec<f64>,
-        loadings: Vec<Matrix>,
-        noise_variance: f64,
-    ) -> Result<Self> {
-        check_loadings(shape, &loadings)?;
-        let size: usize = shape.iter().product();
-        let wrong = |problem: String| Err(Error::Model { problem });
-        if mean.len() != size {
-            return wrong(format!("a mean has {} numbers; shape {} needs {size}", mean.len(), sides(shape)));
-        }
-        if let Some(i) = mean.iter().position(|x| !x.is_finite()) {
-            return wrong(format!("a mean holds {} at position {i}", mean[i]));
-        }
-        if !(noise_variance.is_finite() && noise_variance > 0.0) {
-            return wrong(format!("a noise variance is {noise_variance}; it must be positive"));
-        }
-        Ok(Self { mean, loadings, noise_variance, degrees_of_freedom: None })
+    /// The same component around another mean. This, other loadings and other noise are how a component is made like another: all
+    /// that it has beside them stays. [`checked`](Self::checked), [`renewed`](Self::renewed) or [`canonical`](Self::canonical) follows.
+    pub(crate) fn with_mean(self, mean: Vec<f64>) -> Self {
+        Self { mean, ..self }
     }
 
-    /// A component whose parameters are known to be valid: what an M-step returns.
-    pub(crate) fn from_step(mean: Vec<f64>, loadings: Vec<Matrix>, noise_variance: f64) -> Self {
-        Self { mean, loadings, noise_variance, degrees_of_freedom: None }.canonical()
+    /// The same component with other loadings.
+    pub(crate) fn with_loadings(self, loadings: Vec<Matrix>) -> Self {
+        Self { loadings, ..self }
     }
 
-    /// The same component around another mean.
-    pub(crate) fn moved_to(&self, mean: Vec<f64>) -> Self {
-        Self { mean, ..self.clone() }.canonical()
+    /// The same component with other noise.
+    pub(crate) fn with_noise_variance(self, noise_variance: f64) -> Self {
+        Self { noise_variance, ..self }
+    }
+
+    /// This component with all that another has beside mean, loadings and noise.
+    pub(crate) fn like(self, other: &Self) -> Self {
+        let Self { mean, loadings, noise_variance, .. } = self;
+        Self { mean, loadings, noise_variance, ..other.clone() }
+    }
+
+    /// This component with what two others have beside mean, loadings and noise: between the two, as one takes the mean of scales
+    /// where numbers are positive.
+    pub(crate) fn between(self, pair: [&Self; 2], shares: [f64; 2], shape: &[usize]) -> Result<Self> {
+        let mut one = self.like(pair[0]);
+        for parameter in one.parameters().0.iter().filter(|parameter| parameter.optional) {
+            let Some((a, b)) = pair[0].value(parameter.kind).zip(pair[1].value(parameter.kind)) else {
+                continue;
+            };
+            let mean = |(&a, &b): (&f64, &f64)| {
+                let (from, to) = (parameter.coordinate(a), parameter.coordinate(b));
+                let mean = shares[0] * from + shares[1] * to;
+                if parameter.positive { mean.exp() } else { mean }
+            };
+            let values = a.iter().zip(b.iter()).map(mean).collect();
+            one.set(parameter, values);
+        }
+        one.checked(shape)
+    }
+
+    /// The same component with the very numbers it has, if they are valid for samples of this shape: for those that were canonical
+    /// where they come from.
+    ///
+    /// # Errors
+    /// If they do not fit each other or the shape, are not finite, or those that have to be positive are not.
+    pub(crate) fn checked(self, shape: &[usize]) -> Result<Self> {
+        check_loadings(shape, &self.loadings)?;
+        let size = shape.iter().product();
+        match Kind::all(shape.len()).find_map(|kind| self.problem_of(kind, size)) {
+            Some(problem) => Err(Error::Model { problem }),
+            None => Ok(self),
+        }
+    }
+
+    /// The same component, checked and in canonical form; to the last bit if it was.
+    ///
+    /// # Errors
+    /// As [`checked`](Self::checked).
+    pub(crate) fn renewed(self, shape: &[usize]) -> Result<Self> {
+        let checked = self.checked(shape)?;
+        if is_canonical(&checked.loadings) { Ok(checked) } else { Ok(checked.canonical()) }
     }
 
     /// The same component with Student-t noise of so many degrees of freedom, or with Gaussian noise: the limit of many.
@@ -227,13 +372,21 @@ impl Component {
     /// # Errors
     /// If the number is not positive and finite.
     pub fn with_degrees_of_freedom(self, degrees_of_freedom: Option<f64>) -> Result<Self> {
-        match degrees_of_freedom {
-            Some(degrees) if !(degrees.is_finite() && degrees > 0.0) => {
-                let problem = format!("degrees of freedom are {degrees}; they must be positive and finite");
-                Err(Error::Model { problem })
-            }
-            _ => Ok(Self { degrees_of_freedom, ..self }),
+        let component = Self { degrees_of_freedom, ..self };
+        match component.problem_of(Kind::Degrees, component.mean.len()) {
+            Some(problem) => Err(Error::Model { problem }),
+            None => Ok(component),
         }
+    }
+
+    /// The component that an M-step makes of it, whose parameters are known to be valid.
+    pub(crate) fn stepped(&self, mean: Vec<f64>, loadings: Vec<Matrix>, noise_variance: f64) -> Self {
+        self.clone().with_mean(mean).with_loadings(loadings).with_noise_variance(noise_variance).canonical()
+    }
+
+    /// The same component around another mean.
+    pub(crate) fn moved_to(&self, mean: Vec<f64>) -> Self {
+        self.clone().with_mean(mean).canonical()
     }
 
     /// The same component, to the last bit if it is in canonical form but for rounding: what was written by this library.

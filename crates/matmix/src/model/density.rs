@@ -44,6 +44,11 @@ impl Exponent {
         Self { constant: gaussian + log_gamma_ratio(0.5 * degrees, 0.5 * observed), tail: Some(tail) }
     }
 
+    /// That of a sample of which nothing is known: E[u] = 1.
+    pub(crate) fn prior(component: &Component) -> Self {
+        Self::new(component.degrees_of_freedom(), 0.0, 0.0)
+    }
+
     /// ln p at δ = 0, and ν, (ν + o)/2 and ln((ν+o)/2) − ψ((ν+o)/2) of Student-t noise (0 for Gaussian): for a device, which has no room
     /// for this type.
     #[cfg(feature = "cuda")]
@@ -111,6 +116,15 @@ pub(crate) struct Density {
 impl Density {
     /// Prepares the density of a component.
     pub(crate) fn new(component: &Component) -> Self {
+        Self::with_degrees(component, component.degrees_of_freedom())
+    }
+
+    /// The same as if its noise were Gaussian.
+    pub(crate) fn gaussian(component: &Component) -> Self {
+        Self::with_degrees(component, None)
+    }
+
+    fn with_degrees(component: &Component, degrees_of_freedom: Option<f64>) -> Self {
         let s = component.core_variances();
         let noise = component.noise_variance();
         let size = component.mean().len() as f64;
@@ -121,7 +135,7 @@ impl Density {
             explained: s.iter().map(|s| (s + 2.0 * noise) / ((s + noise) * (s + noise))).collect(),
             noise_variance: noise,
             noise_precision: 1.0 / noise,
-            exponent: Exponent::new(component.degrees_of_freedom(), size, log_determinant),
+            exponent: Exponent::new(degrees_of_freedom, size, log_determinant),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Classes, Component, Noise, Parameter, Stacked};
+use super::{Classes, Component, Kind, Noise, Stacked};
 use crate::error::{Error, Result};
 use crate::linalg::Matrix;
 
@@ -107,8 +107,9 @@ impl Mixture {
             if sides != shape || ranks != rank {
                 return wrong("its components differ in shape or rank".into());
             }
-            if component.degrees_of_freedom().is_some() != first.degrees_of_freedom().is_some() {
-                return wrong("some of its components have degrees of freedom and some have none".into());
+            if let Some(kind) = Kind::all(shape.len()).find(|&kind| component.has(kind) != first.has(kind)) {
+                let name = kind.name().replace('_', " ");
+                return wrong(format!("some of its components have {name} and some have none"));
             }
         }
         if let Some(w) = weights.iter().find(|w| !(w.is_finite() && **w >= 0.0)) {
@@ -186,14 +187,30 @@ impl Mixture {
 
     /// Every parameter of the components, all of them side by side, under the names they have in files and in Python.
     pub fn parameters(&self) -> Vec<Stacked> {
-        let values: Vec<_> = self.components.iter().map(Component::values).collect();
-        let all = Parameter::all(self.shape(), self.rank(), self.noise()).into_iter().enumerate();
-        all.map(|(at, parameter)| Stacked {
-            name: parameter.name,
-            shape: std::iter::once(self.n_components()).chain(parameter.shape).collect(),
-            values: values.iter().flat_map(|values| values[at].iter().copied()).collect(),
-        })
-        .collect()
+        let (all, _) = self.components[0].parameters();
+        let values = |kind| self.components.iter().filter_map(move |component| component.value(kind));
+        all.into_iter()
+            .map(|parameter| Stacked {
+                name: parameter.name,
+                shape: std::iter::once(self.n_components()).chain(parameter.shape).collect(),
+                values: values(parameter.kind).flat_map(|values| values.into_owned()).collect(),
+            })
+            .collect()
+    }
+
+    /// The names of the parameters that components can have and these have not.
+    ///
+    /// ```
+    /// use matmix::{Component, Matrix, Mixture};
+    ///
+    /// let component = Component::new(&[2], vec![0.0; 2], vec![Matrix::identity(2, 1)], 0.5)?;
+    /// let model = Mixture::new(&[2], vec![1.0], vec![component])?;
+    /// // Gaussian noise has none.
+    /// assert_eq!(model.absent_parameters(), ["degrees_of_freedom"]);
+    /// # Ok::<(), matmix::Error>(())
+    /// ```
+    pub fn absent_parameters(&self) -> Vec<String> {
+        self.components[0].parameters().1.into_iter().map(|parameter| parameter.name).collect()
     }
 
     /// ν of every component with Student-t noise.
@@ -225,14 +242,11 @@ impl Mixture {
         mean
     }
 
-    /// The number of free parameters: weights, means, noise variances (degrees of freedom) and loadings, less what rotations of
-    /// the latent axes and moving scale between the modes leave undetermined.
+    /// The number of free parameters: weights and what the components are made of, less what rotations of the latent axes and moving
+    /// scale between the modes leave undetermined.
     pub fn n_parameters(&self) -> usize {
-        let loadings: usize =
-            self.shape.iter().zip(&self.rank).map(|(&p, &r)| p * r - r * (r - 1) / 2).sum::<usize>()
-                - (self.shape.len() - 1);
-        let noise = if self.noise() == Noise::T { 2 } else { 1 };
-        self.n_components() * (self.sample_len() + loadings + noise) + self.n_components() - 1
+        let each: usize = self.components[0].parameters().0.iter().map(|parameter| parameter.free).sum();
+        self.n_components() * each + self.n_components() - 1
     }
 
     /// BIC from the mean log-likelihood of N samples.

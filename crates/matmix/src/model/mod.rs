@@ -37,7 +37,7 @@ pub(crate) use canonical::fix_sign;
 pub use choice::{Candidate, Choice, Criterion, Purpose};
 pub use classes::Classes;
 pub use component::{Component, Noise, Stacked};
-pub(crate) use component::{Kind, Parameter};
+pub(crate) use component::{DEGREES, Kind, Parameter};
 pub(crate) use density::{Density, Exponent, not_negative};
 pub(crate) use gamma::log_less_digamma;
 pub use history::{Early, Event, History, SearchMove, SearchStep, Searched, StopReason};

@@ -64,11 +64,10 @@ impl Component {
 
     fn pruned(&self, shape: &[usize], rank: &[usize]) -> Result<Self> {
         let loadings: Vec<_> = self.loadings().iter().zip(rank).map(|(u, &r)| u.first_cols(r)).collect();
-        let shorter = Self::exactly(shape, self.mean().to_vec(), loadings, self.noise_variance())?;
+        let shorter = self.clone().with_loadings(loadings);
         let lost = (self.total_variance() - shorter.total_variance()).max(0.0);
         let noise = self.noise_variance() + lost / self.mean().len() as f64;
-        let (mean, loadings) = (self.mean().to_vec(), shorter.loadings().to_vec());
-        Self::exactly(shape, mean, loadings, noise)?.with_degrees_of_freedom(self.degrees_of_freedom())
+        shorter.with_noise_variance(noise).checked(shape)
     }
 }
 
@@ -118,12 +117,8 @@ mod tests {
         let lambda = part.eigenvalues(0)[2];
         let x: Vec<f64> = part.eigenvalues(1).iter().map(|w| lambda * w / 0.3).collect();
         let gain: f64 = x.iter().map(|x| 0.5 * (x - x.ln_1p())).sum();
-        let without = Component::exactly(
-            &[5, 4],
-            part.mean().to_vec(),
-            vec![part.loadings()[0].first_cols(2), part.loadings()[1].clone()],
-            0.3,
-        );
+        let loadings = vec![part.loadings()[0].first_cols(2), part.loadings()[1].clone()];
+        let without = part.clone().with_loadings(loadings).checked(&[5, 4]);
         let without = Mixture::new(&[5, 4], vec![1.0], vec![without.unwrap()]).unwrap();
         let (c, c0) = (whole.covariance(0).unwrap(), without.covariance(0).unwrap());
         let eigen = |m: &Matrix| crate::linalg::eigen_symmetric(m).unwrap();

@@ -1,8 +1,8 @@
 //! What computes: the seam behind which instruction sets, and other devices, are.
 
 use super::{
-    Answers, AskPass, DistancesPass, EmPass, EmSums, Engine, FilterPass, GroupSums, GroupsPass, ImputePass,
-    Imputed, MomentSums, MomentsPass, PoolPass, ScatterPass, ScatterSums,
+    Answers, AskPass, DistancesPass, EmPass, EmSums, Engine, Filter, GroupSums, GroupsPass, Impute, Imputed,
+    MomentSums, MomentsPass, Pool, ScatterPass, ScatterSums,
 };
 use crate::data::Samples;
 use crate::error::Result;
@@ -80,7 +80,7 @@ pub trait Backend: std::fmt::Debug + Send + Sync {
     /// As [`em`](Self::em).
     fn filter(
         &self,
-        pass: &FilterPass<'_>,
+        question: &Filter<'_>,
         samples: &Samples<'_>,
         each: &mut (dyn FnMut(Vec<f64>) + Send),
     ) -> Result<()>;
@@ -91,7 +91,7 @@ pub trait Backend: std::fmt::Debug + Send + Sync {
     /// As [`em`](Self::em).
     fn pool(
         &self,
-        pass: &PoolPass<'_>,
+        question: &Pool<'_>,
         images: &Samples<'_>,
         each: &mut (dyn FnMut(Vec<f32>) + Send),
     ) -> Result<()>;
@@ -100,7 +100,7 @@ pub trait Backend: std::fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// If the samples have another shape than the model, or a cell is infinite.
-    fn impute(&self, pass: &ImputePass<'_>, samples: &Samples<'_>) -> Result<Imputed>;
+    fn impute(&self, question: &Impute<'_>, samples: &Samples<'_>) -> Result<Imputed>;
 
     /// The missing cells of every sample drawn together, so many times: draws × N × P.
     ///
@@ -108,7 +108,7 @@ pub trait Backend: std::fmt::Debug + Send + Sync {
     /// As [`impute`](Self::impute).
     fn impute_draws(
         &self,
-        pass: &ImputePass<'_>,
+        question: &Impute<'_>,
         samples: &Samples<'_>,
         draws: usize,
         seed: u64,
@@ -124,6 +124,10 @@ pub trait Backend: std::fmt::Debug + Send + Sync {
     fn adds_in_place(&self) -> bool {
         false
     }
+
+    /// What a pass costs beyond its contractions, in multiply-adds for every element of a sample: what decides whether one pass for all modes
+    /// is dearer than one for each.
+    fn overhead(&self) -> usize;
 
     /// An engine over samples of this process whose passes are computed here; a device may take the samples with it.
     ///

@@ -391,7 +391,7 @@ impl Pass for EmPass {
 }
 
 impl Update {
-    fn write(self, to: &mut Writer) {
+    pub(super) fn write(self, to: &mut Writer) {
         match self {
             Update::All => to.byte(0),
             Update::Mode(d) => {

@@ -11,7 +11,7 @@ use crate::model::Mixture;
 /// where σ² of the variance τ_k² + σ² that component k leaves unexplained is noise, and τ_k² is what the cores have no room for.
 ///
 /// ```
-/// use matmix::pass::FilterPass;
+/// use matmix::pass::Filter;
 /// use matmix::{Backend, Component, Cpu, Matrix, Mixture, Samples};
 ///
 /// // σ² = 1 in all, of which nothing (ω = 1) or everything (ω = 0) is what samples are without their noise.
@@ -20,14 +20,14 @@ use crate::model::Mixture;
 /// let samples = Samples::from_vec(&[2], vec![4.0, 2.0])?;
 /// let by = |kept: f64| {
 ///     let mut all = Vec::new();
-///     Cpu::best().filter(&FilterPass { model: &model, kept: &[kept] }, &samples, &mut |some| all.extend(some))?;
+///     Cpu::best().filter(&Filter { model: &model, kept: &[kept] }, &samples, &mut |some| all.extend(some))?;
 ///     Ok::<_, matmix::Error>(all)
 /// };
 /// assert_eq!((by(1.0)?, by(0.0)?), (vec![4.0, 2.0], vec![2.0, 0.0]));
 /// # Ok::<(), matmix::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy)]
-pub struct FilterPass<'a> {
+pub struct Filter<'a> {
     /// The mixture over noisy samples.
     pub model: &'a Mixture,
     /// ω of every component.

@@ -6,13 +6,13 @@ use crate::temper::Temper;
 /// Asks what the cells of samples that are NaN may be, given those that are not.
 ///
 /// ```
-/// use matmix::pass::ImputePass;
+/// use matmix::pass::Impute;
 /// use matmix::{Backend, Component, Cpu, Matrix, Mixture, Samples, Temper};
 ///
 /// let component = Component::new(&[2], vec![1.0, 2.0], vec![Matrix::from_vec(2, 1, vec![1.0, 1.0])], 1.0)?;
 /// let model = Mixture::new(&[2], vec![1.0], vec![component])?;
 /// let samples = Samples::from_vec(&[2], vec![3.0, f64::NAN])?;
-/// let pass = ImputePass { model: &model, temper: Temper::None };
+/// let pass = Impute { model: &model, temper: Temper::None };
 /// let found = Cpu::best().impute(&pass, &samples)?;
 /// let draws = Cpu::best().impute_draws(&pass, &samples, 2000, 1)?;
 /// // The mean of what is drawn is the mean that is told.
@@ -21,7 +21,7 @@ use crate::temper::Temper;
 /// # Ok::<(), matmix::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy)]
-pub struct ImputePass<'a> {
+pub struct Impute<'a> {
     /// The mixture.
     pub model: &'a Mixture,
     /// How far the observed cells are trusted.

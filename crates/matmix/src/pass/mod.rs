@@ -1,8 +1,11 @@
-//! What travels: a pass over the samples as a value, and the sums it returns, which add.
+//! What is asked of samples: passes as values, which travel and whose sums add, and questions that are asked in place.
 //!
-//! A fit, and every question about samples, is a matter of passes. A [`Pass`] is everything one of them needs but the samples; its
+//! A fit, and nearly every question about samples, is a matter of passes. A [`Pass`] is everything one of them needs but the samples; its
 //! [`Sums`] are what it found out. An [`Engine`] says where the samples are and has the pass run over them, wherever that
 //! is; a [`Backend`] computes. Sums of parts of a set add, in a fixed order, to those of the set.
+//!
+//! [`Filter`], [`Pool`] and [`Impute`] are no passes: what they find is as large as the samples, or larger, so that they are asked of a
+//! backend where samples can be read, borrow their model, and do not travel.
 //!
 //! | file | what |
 //! |---|---|
@@ -16,7 +19,7 @@
 //! | `distances` | the distance of every sample to a few points |
 //! | `rows` | some samples themselves; windows that are drawn |
 //! | `ask` | what a fitted model says about every sample |
-//! | `filter`, `impute`, `pool` | samples without their noise, their missing cells, what their windows add up to: asked where samples are |
+//! | `filter`, `impute`, `pool` | samples without their noise, their missing cells, what their windows add up to: asked in place |
 //! | `precision` | single or double |
 //! | `wire` | passes and sums as bytes |
 //! | `travel` | tests: there and back, and damage on the way |
@@ -44,12 +47,12 @@ pub use backend::Backend;
 pub use distances::DistancesPass;
 pub use em::{ComponentSums, EmPass, EmSums, LoadingSums, Update};
 pub use engine::Engine;
-pub use filter::FilterPass;
+pub use filter::Filter;
 pub use groups::{Group, GroupSums, GroupsPass};
-pub use impute::{ImputePass, Imputed};
+pub use impute::{Impute, Imputed};
 pub(crate) use moments::Moments;
 pub use moments::{MissingCells, MomentSums, MomentsPass};
-pub use pool::PoolPass;
+pub use pool::Pool;
 pub use precision::Precision;
 pub(crate) use precision::{SINGLE_RANGE, rounding_shows};
 pub(crate) use rows::drawn_once;

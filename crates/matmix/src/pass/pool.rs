@@ -8,14 +8,14 @@ use crate::model::Mixture;
 ///
 /// ```
 /// use matmix::data::Patches;
-/// use matmix::pass::PoolPass;
+/// use matmix::pass::Pool;
 /// use matmix::{Backend, Component, Cpu, Matrix, Mixture, Samples};
 ///
 /// let component = Component::new(&[2, 2], vec![0.0; 4], vec![Matrix::identity(2, 1); 2], 1.0)?;
 /// let model = Mixture::new(&[2, 2], vec![1.0], vec![component])?;
 /// let images = Samples::from_vec(&[6, 6], (0..72).map(f64::from).collect::<Vec<_>>())?;
 /// let patches = Patches::new(2).normalised(&images, 0.1, 0)?;
-/// let pass = PoolPass::new(&model, &patches, images.shape(), 2)?;
+/// let pass = Pool::new(&model, &patches, images.shape(), 2)?;
 /// let mut all = Vec::new();
 /// Cpu::best().pool(&pass, &images, &mut |some| all.extend(some))?;
 /// // Two images, 2×2 cells, one component, the first and the second order of a core of one number.
@@ -23,7 +23,7 @@ use crate::model::Mixture;
 /// # Ok::<(), matmix::Error>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct PoolPass<'a> {
+pub struct Pool<'a> {
     /// A mixture over the windows.
     pub(crate) model: &'a Mixture,
     pub(crate) windows: Windows,
@@ -33,7 +33,7 @@ pub struct PoolPass<'a> {
     pub(crate) cells: Vec<Cells>,
 }
 
-impl<'a> PoolPass<'a> {
+impl<'a> Pool<'a> {
     /// For images of this shape, with at most `grid` cells along each mode.
     ///
     /// # Errors

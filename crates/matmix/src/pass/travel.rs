@@ -21,10 +21,15 @@ fn normals(rng: &mut ChaCha8Rng, count: usize) -> Vec<f64> {
 }
 
 fn mixture(rng: &mut ChaCha8Rng, shape: &[usize], rank: &[usize], k: usize) -> Mixture {
+    // Half of them have a parameter that the others do without.
+    let degrees = rng.random_bool(0.5).then_some(4.5);
     let parts = (0..k).map(|_| {
         let mean = normals(rng, shape.iter().product());
         let loadings = shape.iter().zip(rank).map(|(&p, &r)| Matrix::from_vec(p, r, normals(rng, p * r)));
-        Component::new(shape, mean, loadings.collect(), 0.5).unwrap()
+        Component::new(shape, mean, loadings.collect(), 0.5)
+            .unwrap()
+            .with_degrees_of_freedom(degrees)
+            .unwrap()
     });
     let parts = parts.collect();
     // Weights that do not quite sum to 1, as those of an M-step that left out the smallest responsibilities.
@@ -177,8 +182,17 @@ fn what_is_wrong_is_said() {
         wire::reseal(&mut bytes);
         refused(true, &bytes)
     };
-    says(changed(4, 9), "they are of version 9, this library knows version 6; use the same matmix");
+    says(changed(4, 9), "they are of version 9, this library knows version 7; use the same matmix");
     says(changed(6, 77), "their kind is 77");
     says(changed(9, 200), "they end before their content does");
     says(changed(9, 3), "bytes are left after their content");
+    let mut unknown = wire::Writer::new(wire::Content::Task, tasks(1)[0].to_bytes()[6]);
+    Update::All.write(&mut unknown);
+    unknown.name(Precision::Auto.name());
+    unknown.byte(Stage::ALL.halvings());
+    unknown.sizes(&[4, 3]);
+    unknown.sizes(&[2, 1]);
+    unknown.size(1);
+    unknown.name("tails");
+    says(refused(true, &unknown.finish()), "parameter `tails` is unknown");
 }

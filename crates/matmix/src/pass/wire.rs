@@ -10,9 +10,9 @@
 use crate::data::{Buffer, Chunk, Element};
 use crate::error::{Error, Result};
 use crate::linalg::Matrix;
-use crate::model::{Classes, Component, LowRank, Mixture, Model};
+use crate::model::{Classes, Component, LowRank, Mixture, Model, Parameter};
 
-const VERSION: u16 = 6;
+const VERSION: u16 = 7;
 const HEADER: usize = 8;
 const CHECKSUM: usize = 4;
 
@@ -114,10 +114,14 @@ impl Writer {
     pub(crate) fn mixture(&mut self, model: &Mixture) {
         self.sizes(model.shape());
         self.sizes(model.rank());
-        self.name(model.noise().name());
+        let (parameters, _) = model.components()[0].parameters();
+        let optional: Vec<&Parameter> = parameters.iter().filter(|p| p.is_optional()).collect();
+        self.size(optional.len());
+        optional.iter().for_each(|parameter| self.name(&parameter.name));
         self.reals(model.weights());
         for component in model.components() {
-            component.values().iter().for_each(|values| self.reals(values));
+            let values = parameters.iter().filter_map(|parameter| component.value(parameter.kind));
+            values.for_each(|values| self.reals(&values));
         }
         let names = model.classes().map_or(&[][..], Classes::names);
         self.size(names.len());
@@ -306,11 +310,16 @@ impl<'a> Reader<'a> {
     /// The model with exactly the numbers that were written: the sums of a pass are around its very axes.
     pub(crate) fn mixture(&mut self) -> Result<Mixture> {
         let (shape, rank) = (self.sizes()?, self.sizes()?);
-        let noise = self.name()?.parse().map_err(|e: Error| self.wrong(e.to_string()))?;
+        let optional = (0..self.count(8)?).map(|_| self.name()).collect::<Result<Vec<_>>>()?;
+        let has = |parameter: &Parameter| optional.contains(&parameter.name);
+        let parameters = Parameter::all(&shape, &rank, has).map_err(|e| self.wrong(e.to_string()))?;
+        if let Some(name) = optional.iter().find(|name| !parameters.iter().any(|p| p.name == **name)) {
+            return Err(self.wrong(format!("parameter `{name}` is unknown")));
+        }
         let weights = self.reals()?;
         let mut components = Vec::new();
         for _ in 0..weights.len() {
-            let component = Component::assemble(&shape, &rank, noise, |_| self.reals());
+            let component = Component::assemble(&shape, &parameters, |_| self.reals());
             components.push(component.map_err(|e| match e {
                 Error::Bytes { .. } => e,
                 other => self.wrong(other.to_string()),

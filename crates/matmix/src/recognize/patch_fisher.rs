@@ -14,7 +14,7 @@ use crate::data::{Input, ModelFile, Patches, Samples, complete};
 use crate::error::{Error, Result};
 use crate::fit::{FitOptions, Search, fit};
 use crate::model::{Mixture, Model};
-use crate::pass::{Engine, PoolPass, drawn_once};
+use crate::pass::{Engine, Pool, drawn_once};
 
 /// The options of a [`PatchFisher`].
 ///
@@ -176,7 +176,7 @@ impl PatchFisher {
         Engine::backend(images).pool(&self.pass(images.shape())?, images, &mut each)
     }
 
-    fn pass(&self, image: &[usize]) -> Result<PoolPass<'_>> {
-        PoolPass::new(&self.model, &self.patches, image, self.grid)
+    fn pass(&self, image: &[usize]) -> Result<Pool<'_>> {
+        Pool::new(&self.model, &self.patches, image, self.grid)
     }
 }

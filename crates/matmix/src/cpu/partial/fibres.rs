@@ -24,7 +24,7 @@ use super::masks::Cells;
 use super::sums::PartialSums;
 use super::{PartialGroup, PartialModel};
 use crate::linalg::{Matrix, expand, svd_thin};
-use crate::model::{Component, Mixture};
+use crate::model::Mixture;
 use crate::pass::EmSums;
 use crate::simd::Real;
 
@@ -107,8 +107,8 @@ impl<T: Real> Smaller<T> {
                 turned.push(r);
             }
             let mean = observed.places().iter().map(|&i| component.mean()[i]).collect();
-            let smaller = Component::exactly(&shape, mean, loadings, component.noise_variance()).ok()?;
-            components.push(smaller.with_degrees_of_freedom(component.degrees_of_freedom()).ok()?);
+            let smaller = component.clone().with_mean(mean).with_loadings(loadings);
+            components.push(smaller.checked(&shape).ok()?);
             rotations.push(turned);
         }
         let smaller = Mixture::exactly(&shape, model.weights().to_vec(), components).ok()?;
@@ -228,6 +228,7 @@ mod tests {
     use super::super::modes::kronecker_row;
     use super::*;
     use crate::data::Chunk;
+    use crate::model::Component;
 
     fn model(rank: usize) -> Mixture {
         let loading = |p: usize, by: f64| {

@@ -14,6 +14,6 @@ mod pack;
 mod products;
 
 pub(super) use block::SampleBlock;
-pub(crate) use pack::PACKING;
+pub(super) use pack::PACKING;
 pub(super) use pack::{PackedWhole, Panel, lanes};
 pub(super) use products::SampleProducts;

@@ -2,7 +2,6 @@
 
 use super::super::steps::Extrapolation;
 use super::LATE;
-use crate::fit::options::DEGREES;
 use crate::linalg::{Matrix, svd_thin};
 use crate::model::{Component, Kind, Mixture, Parameter};
 
@@ -39,10 +38,10 @@ impl Extrapolation<Mixture> for MixtureSpace {
 
 /// Hands every parameter of every component to `each`: the component, what it is and its values.
 fn each_parameter(model: &Mixture, mut each: impl FnMut(usize, &Parameter, &[f64])) {
-    let parameters = Parameter::all(model.shape(), model.rank(), model.noise());
+    let (parameters, _) = model.components()[0].parameters();
     for (k, component) in model.components().iter().enumerate() {
-        for (parameter, values) in parameters.iter().zip(component.values()) {
-            each(k, parameter, &values);
+        for parameter in &parameters {
+            each(k, parameter, &component.value(parameter.kind).unwrap_or_default());
         }
     }
 }
@@ -50,10 +49,7 @@ fn each_parameter(model: &Mixture, mut each: impl FnMut(usize, &Parameter, &[f64
 /// The parameters as free numbers: ln π of all components, then their parameters; those that are positive as logarithms.
 pub fn coordinates(model: &Mixture) -> Vec<f64> {
     let mut out: Vec<f64> = model.weights().iter().map(|w| w.max(f64::MIN_POSITIVE).ln()).collect();
-    each_parameter(model, |_, parameter, values| match parameter.kind {
-        Kind::Mean | Kind::Loading(_) => out.extend(values),
-        Kind::Noise | Kind::Degrees => out.extend(values.iter().map(|x| x.ln())),
-    });
+    each_parameter(model, |_, parameter, values| out.extend(values.iter().map(|&x| parameter.coordinate(x))));
     out
 }
 
@@ -82,16 +78,14 @@ pub fn model_at(like: &Mixture, coordinates: &[f64], floor: f64) -> Option<Mixtu
         return None;
     }
     let (logarithms, mut rest) = coordinates.split_at(like.n_components());
+    let (parameters, _) = like.components()[0].parameters();
     let mut components = Vec::new();
     for old in like.components() {
-        let component = Component::assemble(like.shape(), like.rank(), like.noise(), |parameter| {
+        let component = Component::assemble(like.shape(), &parameters, |parameter| {
             let (taken, left) = rest.split_at(parameter.len());
             rest = left;
-            Ok(match parameter.kind {
-                Kind::Mean | Kind::Loading(_) => taken.to_vec(),
-                Kind::Noise => taken.iter().map(|x| x.exp().max(floor)).collect(),
-                Kind::Degrees => taken.iter().map(|&x| degrees_at(x, old)).collect(),
-            })
+            let before = old.value(parameter.kind).unwrap_or_default();
+            Ok(taken.iter().zip(before.iter()).map(|(&x, &old)| parameter.number(x, old, floor)).collect())
         });
         // Canonical to the last bit: loadings that are so up to 1e-10 would do for a stored model, but not beside noise
         // that is smaller than the cores by as much.
@@ -102,30 +96,12 @@ pub fn model_at(like: &Mixture, coordinates: &[f64], floor: f64) -> Option<Mixtu
     Mixture::new(like.shape(), weights, components).ok()?.with_classes(like.classes().cloned()).ok()
 }
 
-/// ν from its logarithm. One that did not move, because it was given, keeps its bits.
-fn degrees_at(logarithm: f64, old: &Component) -> f64 {
-    match old.degrees_of_freedom() {
-        Some(degrees) if degrees.ln() == logarithm => degrees,
-        _ => logarithm.exp().clamp(*DEGREES.start(), *DEGREES.end()),
-    }
-}
-
 /// How much a change of each coordinate changes the density: the diagonal of the Fisher information, roughly.
 /// Without it pixels, logarithms and loadings would be added as if they had the same unit.
 pub fn metric(model: &Mixture) -> Vec<f64> {
     let mut out = model.weights().to_vec();
     each_parameter(model, |k, parameter, values| {
-        let (component, weight) = (&model.components()[k], model.weights()[k]);
-        let precision = weight / component.noise_variance();
-        let worth = match parameter.kind {
-            Kind::Mean => precision,
-            Kind::Loading(d) => {
-                let others = component.loadings().iter().enumerate().filter(|(e, _)| *e != d);
-                precision * others.map(|(_, u)| u.inner(u)).product::<f64>()
-            }
-            Kind::Noise => 0.5 * component.mean().len() as f64 * weight,
-            Kind::Degrees => weight,
-        };
+        let worth = model.components()[k].worth(parameter.kind, model.weights()[k]);
         out.extend(std::iter::repeat_n(worth, values.len()));
     });
     out

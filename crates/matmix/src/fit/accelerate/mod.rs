@@ -144,10 +144,9 @@ mod tests {
         let part = |k: usize| {
             let loadings = [4, 3].map(|p| Matrix::from_fn(p, 2, |i, j| number(7 * k + 3 * i + j)));
             let mean: Vec<f64> = (0..12).map(|i| number(i + k)).collect();
-            let part =
-                Component::new(&[4, 3], mean.clone(), loadings.to_vec(), 0.1 + 0.1 * k as f64).unwrap();
+            let part = Component::new(&[4, 3], mean, loadings.to_vec(), 0.1 + 0.1 * k as f64).unwrap();
             let turned = part.loadings().iter().map(|u| u.times(&rotation)).collect();
-            Component::exactly(&[4, 3], mean, turned, part.noise_variance()).unwrap()
+            part.with_loadings(turned).checked(&[4, 3]).unwrap()
         };
         Mixture::new(&[4, 3], vec![0.25, 0.75], vec![part(0), part(1)]).unwrap()
     }
@@ -162,6 +161,8 @@ mod tests {
         assert_eq!(metric(&model).len(), coordinates(&model).len());
         let floored = model_at(&model, &coordinates(&model), 0.15).unwrap();
         assert_eq!(floored.components()[0].noise_variance(), 0.15);
+        // Above the floor noise that did not move keeps its bits.
+        assert_eq!(floored.components()[1].noise_variance(), model.components()[1].noise_variance());
     }
 
     #[test]

@@ -2,10 +2,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::super::maximize::{Constraints, least_weight, maximize};
+use super::super::maximize::{Constraints, least_weight};
 use super::super::mixture::About;
 use super::super::options::FitOptions;
-use super::super::updates::updates;
+use super::super::updates::{iteration, updates};
 use crate::data::Samples;
 use crate::error::Result;
 use crate::model::Mixture;
@@ -98,25 +98,25 @@ impl<'a> Ground<'a> {
     pub(super) fn rise(&self, samples: &Samples<'_>, mut model: Mixture, passes: usize) -> Result<Mixture> {
         let updates = self.updates(samples, &model);
         for _ in 0..passes.div_ceil(updates.len()) {
-            for &update in &updates {
-                let sums = self.pass(samples, &model, update)?;
-                model = maximize(&model, &sums, &self.constraints);
-            }
+            let pass = |model: &Mixture, update| self.pass(samples, model, update);
+            model = iteration(model, &updates, |_| self.constraints, pass)?;
         }
         Ok(model)
     }
 
-    /// The model after iterations over all samples until one gains less than a share of the log-likelihood, or so many passes are made.
+    /// The model after iterations over all samples until one gains less than a share of the log-likelihood, or so many passes are made. Not
+    /// the one loop: nobody watches, resumes or reads the history of one of the thousands of small fits of a search.
     pub(in crate::fit) fn settle(&self, mut model: Mixture, share: f64, passes: usize) -> Result<Climbed> {
         let updates = self.updates(self.samples, &model);
         let mut before = f64::NEG_INFINITY;
         for _ in 0..passes.div_ceil(updates.len()) {
             let mut now = f64::NAN;
-            for &update in &updates {
-                let sums = self.pass(self.samples, &model, update)?;
+            let pass = |model: &Mixture, update| {
+                let sums = self.pass(self.samples, model, update)?;
                 now = if now.is_nan() { sums.log_likelihood } else { now };
-                model = maximize(&model, &sums, &self.constraints);
-            }
+                Ok(sums)
+            };
+            model = iteration(model, &updates, |_| self.constraints, pass)?;
             if now - before <= share * now.abs() {
                 break;
             }

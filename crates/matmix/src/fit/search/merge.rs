@@ -13,7 +13,7 @@ use super::super::start;
 use super::ground::{Climbed, Ground, log_sum};
 use crate::error::{Error, Result};
 use crate::linalg::{Matrix, leading_eigen, project, sides_around};
-use crate::model::{Component, Mixture};
+use crate::model::{Component, Density, Mixture};
 use crate::parallel;
 
 /// Pairs per component whose joint component is computed; the rest are told apart by giving the samples of the one to the other.
@@ -168,7 +168,6 @@ fn guess(pair: [&Component; 2], weights: [f64; 2], ground: &Ground<'_>) -> Resul
 
 /// E ln p(X | under) of X from a component, as if both were Gaussian.
 fn expected(of: &Component, under: &Component) -> f64 {
-    let size = of.mean().len() as f64;
     let shape: Vec<usize> = of.loadings().iter().map(Matrix::rows).collect();
     let apart: Vec<f64> = of.mean().iter().zip(under.mean()).map(|(a, b)| a - b).collect();
     let y = project(&apart, &shape, under.loadings(), None);
@@ -178,16 +177,15 @@ fn expected(of: &Component, under: &Component) -> f64 {
         let along = own.transpose_times(other).column_norms_squared();
         variances = variances.iter().flat_map(|&v| along.iter().map(move |&a| v * a)).collect();
     }
-    let (s, noise) = (under.core_variances(), under.noise_variance());
+    let density = Density::gaussian(under);
     let mut explained = 0.0;
-    let mut log_determinant = (size - s.len() as f64) * noise.ln();
-    for ((y, variance), s) in y.iter().zip(&variances).zip(&s) {
-        explained += (y * y + variance + of.noise_variance() * s) / (s + noise);
-        log_determinant += (s + noise).ln();
+    for (((y, variance), s), p) in
+        y.iter().zip(&variances).zip(under.core_variances()).zip(&density.precision)
+    {
+        explained += (y * y + variance + of.noise_variance() * s) * p;
     }
     let squares = apart.iter().map(|d| d * d).sum::<f64>() + of.total_variance();
-    let distance = (squares - explained) / noise;
-    -0.5 * (size * (2.0 * std::f64::consts::PI).ln() + log_determinant + distance)
+    density.log_density(density.mahalanobis(squares, explained))
 }
 
 /// The component of a population that is a mixture of two.
@@ -213,9 +211,7 @@ fn joint_component(pair: [&Component; 2], shares: [f64; 2], ground: &Ground<'_>)
     let loadings: Vec<Matrix> = loadings.into_iter().flatten().collect();
     let floor = ground.constraints.noise_floor;
     let one = start::scaled_component(shape, mean, loadings, &variances, variance, floor)?;
-    // Between the tails of the two, as one takes the mean of scales.
-    let degrees = pair[0].degrees_of_freedom().zip(pair[1].degrees_of_freedom());
-    one.with_degrees_of_freedom(degrees.map(|(a, b)| (shares[0] * a.ln() + shares[1] * b.ln()).exp()))
+    one.between(pair, shares, shape)
 }
 
 /// E[Z Zᵀ] of mode d with Z = unfold_d((X − M) ×_{e≠d} V^(e)ᵀ) for orthonormal V; those that are not there are the identity.

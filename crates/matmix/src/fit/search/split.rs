@@ -96,7 +96,7 @@ fn in_two(
     let floor = ground.constraints.noise_floor;
     let two = start::k_means(&*held, 2, ground.rank, floor, &moments, EFFORT, rng)?;
     ground.count_distances(samples.len() * EFFORT.distances(2));
-    let two = with_degrees_of(two, one)?;
+    let two = with_rest_of(two, one);
     let two = ground.rise(&samples, two, PASSES)?;
     let first = ground.updates(&samples, &two)[0];
     let sums = ground.pass(&samples, &two, first)?;
@@ -105,12 +105,10 @@ fn in_two(
     Ok(enough.then_some((sums.log_likelihood, two)))
 }
 
-/// A start with the tails of a component that is there already.
-fn with_degrees_of(model: Mixture, like: &Component) -> Result<Mixture> {
-    let degrees = like.degrees_of_freedom();
-    let components = model.components().iter().map(|c| c.clone().with_degrees_of_freedom(degrees));
-    let components = components.collect::<Result<Vec<_>>>()?;
-    Ok(model.with_components(model.weights().to_vec(), components))
+/// A start with all that a component that is there already has beside mean, loadings and noise: its tails.
+fn with_rest_of(model: Mixture, like: &Component) -> Mixture {
+    let components = model.components().iter().map(|c| c.clone().like(like)).collect();
+    model.with_components(model.weights().to_vec(), components)
 }
 
 /// The model with these splits made: the first of the two takes the place of the component, the second goes to the end.

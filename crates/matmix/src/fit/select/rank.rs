@@ -72,9 +72,7 @@ pub(super) fn with_rank(ground: &Ground<'_>, now: &Climbed, rank: &[usize]) -> R
                 _ => {}
             }
         }
-        let old = &model.components()[k];
-        let part = Component::new(model.shape(), old.mean().to_vec(), loadings, old.noise_variance())?;
-        part.with_degrees_of_freedom(old.degrees_of_freedom())
+        model.components()[k].clone().with_loadings(loadings).renewed(model.shape())
     });
     let components = components.into_iter().collect::<Result<Vec<_>>>()?;
     Mixture::new(model.shape(), model.weights().to_vec(), components)
