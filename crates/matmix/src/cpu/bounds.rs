@@ -16,7 +16,7 @@
 
 use pulp::Simd;
 
-use super::components_abreast::{MeansAbreast, Stack, Stacked};
+use super::components_abreast::{MeansAbreast, Stack, StackedModel};
 use super::load::Fetch;
 use super::plan::{Plan, Step, steps};
 use crate::linalg::{Matrix, add_rows_gram, leading_eigen, project, rough_eigen_of_rows};
@@ -61,9 +61,9 @@ const ROUNDING: f64 = 64.0;
 /// Cheap bounds for all components of a model.
 pub(crate) struct Coarse<T> {
     /// W: one component of its own, whose core is the compressed sample.
-    compress: Stacked<T>,
+    compress: StackedModel<T>,
     /// The compressed model.
-    stacked: Stacked<T>,
+    stacked: StackedModel<T>,
     means: MeansAbreast<T>,
     components: Vec<CoarseComponent>,
 }
@@ -140,8 +140,13 @@ impl<T: Real> Coarse<T> {
         let narrowed = bases.iter().zip(&sides).map(|(w, &s)| w.first_cols(s)).collect();
         let compress = Component::new(shape, rounded.clone(), narrowed, 1.0).ok()?;
         let compress = Mixture::new(shape, vec![1.0], vec![compress]).ok()?;
-        let compress = Stacked::new(&Plan::around(&compress, 0, &rounded));
-        Some(Self { compress, stacked: Stacked::new(&plan), means: MeansAbreast::new(&plan), components })
+        let compress = StackedModel::new(&Plan::around(&compress, 0, &rounded));
+        Some(Self {
+            compress,
+            stacked: StackedModel::new(&plan),
+            means: MeansAbreast::new(&plan),
+            components,
+        })
     }
 
     pub(crate) fn scratch(&self) -> Bounds<T> {
@@ -197,7 +202,7 @@ impl<T: Real> Bounds<T> {
 
     /// Σ Y²/(s + σ²) of all lanes of a compressed sample.
     #[inline(always)]
-    fn square(&mut self, stacked: &Stacked<T>, sample: usize) {
+    fn square(&mut self, stacked: &StackedModel<T>, sample: usize) {
         let width = stacked.width;
         self.squares.fill(T::from_f64(0.0));
         let rows = self.stack.y(sample).chunks_exact(width);
