@@ -166,7 +166,11 @@ impl Reading {
         take: Option<&Range<usize>>,
     ) -> anyhow::Result<DataSet> {
         let options = OpenOptions { scale: None, ..self.options(labels, take) };
-        let Some(data) = open_picture(Path::new(spec), &options)? else {
+        let picture = match file.and_then(|file| file.input.as_ref()) {
+            Some(input) => input.open_picture(Path::new(spec), &options)?,
+            None => open_picture(Path::new(spec), &options)?,
+        };
+        let Some(data) = picture else {
             return match file {
                 Some(file) => self.open_for(file, spec, labels, take),
                 None => self.open(spec, labels, take),
@@ -179,6 +183,52 @@ impl Reading {
             (None, None) => data.samples,
         };
         Ok(data)
+    }
+
+    /// What a model of a set that was opened so remembers of its input: how images were read, by these options or, where they do not say,
+    /// by the model that it began from.
+    pub(crate) fn remembered(&self, input: Input, began: Option<&ModelFile>, data: &DataSet) -> Input {
+        let options = self.options(None, None);
+        let read = match began.and_then(|file| file.input.as_ref()) {
+            Some(before) => before.images(&options),
+            None => options,
+        };
+        input.with_images(&read).with_mask(data.mask.as_deref())
+    }
+
+    /// Refuses a model that would have the same data opened in another way than the first.
+    pub(crate) fn check_alike(
+        &self,
+        first: (&ModelFile, &Path),
+        other: (&ModelFile, &Path),
+    ) -> anyhow::Result<()> {
+        let options = self.options(None, None);
+        let way = |file: &ModelFile| {
+            let input = file.input.as_ref();
+            let scale = self.scale.or(input.map(|input| input.scale)).unwrap_or(1.0);
+            let read = input.map_or(options.clone(), |input| input.images(&options));
+            // NaN is taken for a missing cell by whoever meets one.
+            let missing =
+                read.missing.filter(|missing| !matches!(missing, Unobserved::Never | Unobserved::Nan));
+            (scale, read.resize, read.colour, missing, input.map_or(vec![], |input| input.mask.clone()))
+        };
+        let (one, two) = (way(first.0), way(other.0));
+        let differs = [
+            ("the factor of the values", "--scale", one.0 != two.0),
+            ("the size of images", "--resize", one.1 != two.1),
+            ("the colours of images", "--colour", one.2 != two.2),
+            ("what tells that a cell was not observed", "--missing", one.3 != two.3),
+            ("the mask of their samples", "", one.4 != two.4),
+        ];
+        let Some((what, option, _)) = differs.into_iter().find(|(.., differs)| *differs) else {
+            return Ok(());
+        };
+        let message = format!("{} and {} differ in {what}", first.1.display(), other.1.display());
+        let hint = match option {
+            "" => "draw a picture for each".to_owned(),
+            _ => format!("draw a picture for each, or say with {option} what it is for both"),
+        };
+        Err(hinted(message, &hint))
     }
 
     fn tell(&self, mut data: DataSet) -> anyhow::Result<DataSet> {
@@ -266,19 +316,13 @@ impl DataOptions {
         self.reading.open_for(file, spec, self.labels.as_deref(), self.take.as_ref())
     }
 
-    /// How the set is opened.
-    pub(crate) fn opened(&self) -> OpenOptions {
-        self.reading.options(self.labels.as_deref(), self.take.as_ref())
-    }
-
     pub(crate) fn open(&self, spec: &str) -> anyhow::Result<DataSet> {
         self.reading.open(spec, self.labels.as_deref(), self.take.as_ref())
     }
 
     /// What a model of a set that was opened so remembers of its input.
     pub(crate) fn remembered(&self, data: &DataSet) -> matmix::Result<Input> {
-        let input = Input::of(data.samples.shape(), &data.samples)?;
-        Ok(input.with_images(&self.opened()).with_mask(data.mask.as_deref()))
+        Ok(self.reading.remembered(Input::of(data.samples.shape(), &data.samples)?, None, data))
     }
 }
 

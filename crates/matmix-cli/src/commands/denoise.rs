@@ -113,7 +113,7 @@ impl Denoise {
         };
         if let Some(kept) = kept {
             let mut file = denoiser.to_file(images)?;
-            file.input = file.input.map(|input| input.with_images(&self.options.opened()));
+            file.input = file.input.map(|input| self.options.reading.remembered(input, None, &data));
             kept.write(|out| out.write_all(&file.to_bytes()))?;
         }
         let how = if self.sigma.is_some() { "" } else { " (estimated)" };

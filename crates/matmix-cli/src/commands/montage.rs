@@ -69,6 +69,9 @@ impl Montage {
     fn samples(&self, grid: Grid) -> anyhow::Result<matmix::picture::Image> {
         let files: Vec<ModelFile> =
             self.model.iter().map(|path| load_model(path)).collect::<anyhow::Result<_>>()?;
+        for (file, path) in files.iter().zip(&self.model).skip(1) {
+            self.options.reading.check_alike((&files[0], &self.model[0]), (file, path))?;
+        }
         let data = match files.first() {
             Some(first) => self.options.open_for(first, &self.what)?,
             None => self.options.open(&self.what)?,

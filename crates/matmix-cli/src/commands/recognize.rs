@@ -278,10 +278,9 @@ impl Recognize {
         };
         let recognizer = PatchRecognizer::new(fisher, &gallery.samples, &known.index, self.patches.ridge)?;
         if let Some(kept) = kept {
-            let mut file = recognizer.to_file(&gallery.samples, &known.names)?;
-            let opened = self.reading.options(None, None);
-            file.input = file.input.map(|input| input.with_images(&opened));
-            kept.write(|out| out.write_all(&file.to_bytes()))?;
+            let mut known = recognizer.to_file(&gallery.samples, &known.names)?;
+            known.input = known.input.map(|input| self.reading.remembered(input, file, gallery));
+            kept.write(|out| out.write_all(&known.to_bytes()))?;
         }
         let found = recognizer.neighbours(&probe.samples, 1)?;
         Ok(found.into_iter().map(|nearest| nearest[0]).collect())

@@ -119,6 +119,29 @@ fn a_model_remembers_what_it_was_fitted_to() {
     ok(folder.path(), &["score", "b.mm", "x.npy", "--scale", "1"]);
 }
 
+/// One set is drawn above what several models make of it: they have to take it the same way.
+#[test]
+fn models_that_prepare_data_in_different_ways_are_not_drawn_together() {
+    let folder = tempfile::tempdir().unwrap();
+    images_in(&folder.path().join("images"));
+    let fit = |name: &str, more: &[&str]| {
+        let common = ["fit", "images", "-k", "1", "-r", "1", "--max-iter", "3", "-q", "-o", name];
+        ok(folder.path(), &[&common[..], more].concat());
+    };
+    fit("scaled.mm", &["--scale", "1/255"]);
+    fit("raw.mm", &[]);
+    fit("small.mm", &["--resize", "3x2"]);
+    fit("nan.mm", &["--missing", "nan"]);
+    let draw =
+        |one, other| ["montage", "images", "--model", one, "--model", other, "-o", "grid.png", "--force"];
+    snapshot!("montage_of_two_factors", folder.path(), &draw("scaled.mm", "raw.mm"));
+    snapshot!("montage_of_two_sizes", folder.path(), &draw("raw.mm", "small.mm"));
+    assert!(!folder.path().join("grid.png").exists());
+    ok(folder.path(), &draw("raw.mm", "nan.mm"));
+    // Whoever says how is heard.
+    ok(folder.path(), &[&draw("scaled.mm", "raw.mm")[..], &["--scale", "1/255"]].concat());
+}
+
 /// The other direction: what the library fitted and wrote, asked in the shell without another word.
 #[test]
 fn a_model_that_the_library_fitted_is_asked_in_the_shell() {

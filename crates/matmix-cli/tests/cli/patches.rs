@@ -1,6 +1,6 @@
 //! Models of patches: fitted, shown, asked for Fisher vectors, recognised and denoised with; and what cannot be done with them.
 
-use crate::{ok, run, snapshot};
+use crate::{ok, pictures, run, snapshot};
 
 const DIGITS: &[&str] = &["demo:mnist", "--scale", "1/255"];
 
@@ -90,6 +90,43 @@ fn digits_are_recognised_by_their_patches() {
         !run(path, &[&["recognize", "p.mm"], &sets[..]].concat()).status.success(),
         "no cores of whole samples"
     );
+}
+
+/// What is saved has been made of images as the model it began from takes them, and takes others the same way.
+#[test]
+fn a_gallery_that_is_kept_remembers_what_its_model_knew_of_images() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    // Stripes of five widths, in one size to be known and in another to be asked for.
+    for (set, rows, columns) in [("known", 12, 10), ("asked", 18, 20)] {
+        for i in 0..15 {
+            let pixel = |at: usize| {
+                let across = at % columns * 60 / columns;
+                (60 + 30 * (across / (4 + 3 * (i % 5)) % 5) + (at * at * (i + 3)) % 11) as u8
+            };
+            let bytes: Vec<u8> = (0..rows * columns).map(pixel).collect();
+            pictures::save(path.join(format!("{set}/{}/{i:02}.png", i % 5)), rows, columns, &bytes);
+        }
+    }
+    let fit = ["--patches", "3", "-k", "2", "-r", "2", "--max-iter", "5", "-q"];
+    ok(path, &[&["fit", "known", "--scale", "1/255", "--resize", "9x9", "-o", "m.mm"], &fit[..]].concat());
+    let found = |args: &[&str]| {
+        let output = ok(path, &[&["recognize"], args, &["--probe", "asked", "-q", "-o", "-"]].concat());
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let first = found(&["m.mm", "--method", "patches", "--gallery", "known", "--save", "known.mm"]);
+    let again = found(&["known.mm"]);
+    // The second knows no names of neighbours, but who they are and how far away.
+    let without_names = first.replace(",neighbour_name", "");
+    let (first, again) = (without_names.lines().collect::<Vec<_>>(), again.lines().collect::<Vec<_>>());
+    assert_eq!(first[0], again[0]);
+    for (one, other) in first.iter().zip(&again).skip(1) {
+        let (one, other): (Vec<&str>, Vec<&str>) = (one.split(',').collect(), other.split(',').collect());
+        assert_eq!(one[..5], other[..5]);
+        assert_eq!(one.last(), other.last());
+    }
+    let input = matmix::ModelFile::load(path.join("known.mm")).unwrap().input.unwrap();
+    assert_eq!((input.resize, input.shape), (Some((9, 9)), vec![9, 9]));
 }
 
 /// The mean square of what differs between bytes and the values that were drawn.

@@ -16,7 +16,7 @@
 
 use pulp::Simd;
 
-use super::components_abreast::{MeansAbreast, Stack, Stacked};
+use super::components_abreast::{MeansAbreast, Stack, StackedModel};
 use super::load::Fetch;
 use super::plan::{Plan, Step, steps};
 use crate::linalg::{Matrix, add_rows_gram, leading_eigen, project, rough_eigen_of_rows};
@@ -61,9 +61,9 @@ const ROUNDING: f64 = 64.0;
 /// Cheap bounds for all components of a model.
 pub(crate) struct Coarse<T> {
     /// W: one component of its own, whose core is the compressed sample.
-    compress: Stacked<T>,
+    compress: StackedModel<T>,
     /// The compressed model.
-    stacked: Stacked<T>,
+    stacked: StackedModel<T>,
     means: MeansAbreast<T>,
     components: Vec<CoarseComponent>,
 }
@@ -117,21 +117,21 @@ impl<T: Real> Coarse<T> {
         // The bounds see the samples less the rounded reference, as the plan does.
         let rounded: Vec<f64> = reference.iter().map(|g| g.to_f64()).collect();
         let bases = bases(model, &rounded, &largest)?;
-        let parts = model.components();
-        let compressed = parallel::map(parts.len(), |k| Compressed::new(&parts[k], shape, &rounded, &bases));
-        let densities: Vec<Density> = parts.iter().map(Density::new).collect();
+        let full = model.components();
+        let compressed = parallel::map(full.len(), |k| Compressed::new(&full[k], shape, &rounded, &bases));
+        let densities: Vec<Density> = full.iter().map(Density::new).collect();
         candidates.retain_mut(|(sides, cost)| {
             let left = expected_to_be_left(model, &compressed, &densities, sides);
             *cost += ALONE * (left - 1.0 / components).max(0.0) * whole;
             *cost < WORTH * whole
         });
         let (sides, _) = candidates.into_iter().min_by(|a, b| a.1.total_cmp(&b.1))?;
-        let parts = parallel::map(compressed.len(), |k| compressed[k].component(&sides));
-        let parts: Option<Vec<Component>> = parts.into_iter().collect();
-        let small = Mixture::new(&sides, model.weights().to_vec(), parts?).ok()?;
+        let small = parallel::map(compressed.len(), |k| compressed[k].component(&sides));
+        let small = small.into_iter().collect::<Option<Vec<Component>>>()?;
+        let small = Mixture::new(&sides, model.weights().to_vec(), small).ok()?;
         let plan = Plan::around(&small, 0, &vec![0.0; small.sample_len()]);
-        let parts = densities.into_iter().zip(&plan.components).zip(model.weights());
-        let components = parts.map(|((density, small), weight)| CoarseComponent {
+        let components = densities.into_iter().zip(&plan.components).zip(model.weights());
+        let components = components.map(|((density, small), weight)| CoarseComponent {
             log_weight: weight.ln(),
             density,
             mean_norm: small.mean_norm,
@@ -140,8 +140,13 @@ impl<T: Real> Coarse<T> {
         let narrowed = bases.iter().zip(&sides).map(|(w, &s)| w.first_cols(s)).collect();
         let compress = Component::new(shape, rounded.clone(), narrowed, 1.0).ok()?;
         let compress = Mixture::new(shape, vec![1.0], vec![compress]).ok()?;
-        let compress = Stacked::new(&Plan::around(&compress, 0, &rounded));
-        Some(Self { compress, stacked: Stacked::new(&plan), means: MeansAbreast::new(&plan), components })
+        let compress = StackedModel::new(&Plan::around(&compress, 0, &rounded));
+        Some(Self {
+            compress,
+            stacked: StackedModel::new(&plan),
+            means: MeansAbreast::new(&plan),
+            components,
+        })
     }
 
     pub(crate) fn scratch(&self) -> Bounds<T> {
@@ -197,7 +202,7 @@ impl<T: Real> Bounds<T> {
 
     /// Σ Y²/(s + σ²) of all lanes of a compressed sample.
     #[inline(always)]
-    fn square(&mut self, stacked: &Stacked<T>, sample: usize) {
+    fn square(&mut self, stacked: &StackedModel<T>, sample: usize) {
         let width = stacked.width;
         self.squares.fill(T::from_f64(0.0));
         let rows = self.stack.y(sample).chunks_exact(width);
@@ -274,7 +279,7 @@ fn scattered(model: &Mixture, reference: &[f64], d: usize, k: usize) -> (Vec<f64
 
 fn scatter_basis(model: &Mixture, reference: &[f64], d: usize, side: usize) -> Option<Matrix> {
     let (p, after) = (model.shape()[d], model.shape()[d + 1..].iter().product::<usize>());
-    let parts = parallel::map(model.n_components(), |k| {
+    let scatters = parallel::map(model.n_components(), |k| {
         let (mean, u) = scattered(model, reference, d, k);
         let mut scatter = Matrix::zeros(p, p);
         for slab in mean.chunks_exact(p * after) {
@@ -284,7 +289,7 @@ fn scatter_basis(model: &Mixture, reference: &[f64], d: usize, side: usize) -> O
         scatter
     });
     let mut scatter = Matrix::zeros(p, p);
-    parts.iter().for_each(|part| scatter.add_scaled(1.0, part));
+    scatters.iter().for_each(|own| scatter.add_scaled(1.0, own));
     scatter.mirror_lower();
     Some(leading_eigen(&scatter, side)?.vectors)
 }
@@ -306,7 +311,7 @@ fn rough_basis(model: &Mixture, reference: &[f64], d: usize, side: usize) -> Opt
     Some(rough_eigen_of_rows(rows, side)?.vectors)
 }
 
-/// A component of samples compressed by bases. Its leading parts are what fewer directions of the same bases would have
+/// A component of samples compressed by bases. Its leading blocks are what fewer directions of the same bases would have
 /// made of it; its loadings are not canonical yet.
 struct Compressed {
     sides: Vec<usize>,

@@ -254,7 +254,7 @@ impl<T: Real> WithSimd for ContractMode<'_, T> {
 /// Rows of either side per tile of a product over the lanes.
 const PRODUCT_TILE: usize = 4;
 
-/// Adds a bᵀ to `sums`, `[rows of a][rows of b]`, where the columns of both are lanes: `a[before][rows][columns]` and
+/// Adds a bᵀ to `sums`, `[rows of a][rows of b]`, where the columns of both lie in the lanes: `a[before][rows][columns]` and
 /// `b[before][rows][columns]`. Each sum stays a vector, one number per lane of the machine, until [`total`] adds them up.
 #[inline(always)]
 pub(crate) fn multiply<T: Real, S: Simd>(

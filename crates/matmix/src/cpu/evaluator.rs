@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use pulp::{Simd, WithSimd};
 
 use super::bounds::{Bounds, Coarse, HOPELESS, are_useful};
-use super::components_abreast::{Stack, Stacked};
+use super::components_abreast::{Stack, StackedModel};
 use super::densities::Densities;
 use super::load::{Block, Stored};
 use super::partial::PartialModel;
@@ -36,7 +36,7 @@ pub(super) enum Way {
 pub(super) struct Evaluator<T> {
     pub(super) plan: Plan<T>,
     /// Its components side by side, where that is faster than samples side by side.
-    pub(super) stacked: Option<Stacked<T>>,
+    pub(super) stacked: Option<StackedModel<T>>,
     /// What tells hopeless components, where that is worth it.
     coarse: Option<Coarse<T>>,
     /// All components.
@@ -105,7 +105,7 @@ pub(super) struct Found<'a, T> {
 #[derive(Clone, Copy)]
 pub(super) enum Evaluated<'a, T> {
     Samples(&'a SampleBlock<T>),
-    Components(&'a Stacked<T>, &'a Stack<T>),
+    Components(&'a StackedModel<T>, &'a Stack<T>),
 }
 
 impl<'a, T> Evaluated<'a, T> {
@@ -209,7 +209,7 @@ impl<T: Real> Evaluator<T> {
     pub(super) fn new(model: &Mixture, last: usize, way: Way) -> Self {
         let plan = Plan::new(model, last);
         let stacked = match way {
-            Way::Best(_) | Way::AllDensities => Stacked::is_faster(&plan),
+            Way::Best(_) | Way::AllDensities => StackedModel::is_faster(&plan),
             #[cfg(test)]
             Way::SamplesAbreast => false,
             #[cfg(test)]
@@ -222,7 +222,7 @@ impl<T: Real> Evaluator<T> {
         // Whoever wants to see all densities wants to see all responsibilities.
         let cutoff = if matches!(way, Way::Best(_)) { -HOPELESS } else { f64::NEG_INFINITY };
         let all = (0..model.n_components()).collect();
-        let stacked = stacked.then(|| Stacked::new(&plan));
+        let stacked = stacked.then(|| StackedModel::new(&plan));
         Self { stacked, plan, coarse, all, cutoff, partial: OnceLock::new() }
     }
 
@@ -296,7 +296,7 @@ impl<T: Real> Evaluator<T> {
         }
     }
 
-    fn stacked(&self) -> &Stacked<T> {
+    fn stacked(&self) -> &StackedModel<T> {
         match &self.stacked {
             Some(stacked) => stacked,
             None => unreachable!("a stack is made of stacked components"),

@@ -17,11 +17,11 @@ const TINY: f32 = 1e-36;
 /// Some features of a gallery.
 #[derive(Debug, Clone)]
 pub(crate) struct MatchBlock {
-    /// `[part][element][column]`.
+    /// `[component][element][column]`.
     pub(crate) features: Vec<f32>,
-    /// (1 − c)·‖b‖² of each part, `[part][column]`, where c bounds the rounding.
+    /// (1 − c)·‖b‖² of each component, `[component][column]`, where c bounds the rounding.
     pub(crate) norms: Vec<f32>,
-    /// γ, `[part][column]`.
+    /// γ, `[component][column]`.
     pub(crate) gamma: Vec<f32>,
 }
 
@@ -33,11 +33,11 @@ pub(crate) fn match_rounding(len: usize) -> f32 {
 
 /// What a thread works with.
 pub(crate) struct MatchScratch {
-    /// ⟨a, b⟩ of one part, `[column][lane]`.
+    /// ⟨a, b⟩ of one component, `[column][lane]`.
     pub(crate) products: Vec<f32>,
     /// The distance no pair falls below, `[column][lane]`.
     pub(crate) bounds: Vec<f32>,
-    /// Σ γ_a γ_b, and the smallest part.
+    /// Σ γ_a γ_b, and the smallest distance of a component.
     pub(crate) weights: Vec<f32>,
     pub(crate) smallest: Vec<f32>,
     /// What a bound must not exceed, per lane.
@@ -69,11 +69,11 @@ pub(crate) struct MatchBounds<'a> {
     pub(crate) block: &'a MatchBlock,
     /// Features, norms and γ of the probes, lanes innermost.
     pub(crate) probes: (&'a [f32], &'a [f32], &'a [f32]),
-    /// Parts, elements of a part, columns.
+    /// Components, elements of a core, columns.
     pub(crate) sides: (usize, usize, usize),
     /// Whether the components are weighted by the products of γ.
     pub(crate) weighted: bool,
-    /// Whether the features are unit vectors of one part, which are compared by their angle.
+    /// Whether the features are unit vectors of one component, which are compared by their angle.
     pub(crate) cosine: bool,
     pub(crate) scratch: &'a mut MatchScratch,
 }
@@ -93,15 +93,15 @@ impl WithSimd for MatchBounds<'_> {
         bounds.fill(0.0);
         weights.fill(0.0);
         smallest.fill(f32::INFINITY);
-        for part in 0..components {
-            let a = &features[part * len * MATCHED..(part + 1) * len * MATCHED];
-            let b = &block.features[part * len * columns..(part + 1) * len * columns];
+        for k in 0..components {
+            let a = &features[k * len * MATCHED..(k + 1) * len * MATCHED];
+            let b = &block.features[k * len * columns..(k + 1) * len * columns];
             contract_mode(simd, a, (1, len, 1), b, columns, MATCHED, products);
-            let a_norms = &norms[part * MATCHED..(part + 1) * MATCHED];
-            let a_gamma = &gamma[part * MATCHED..(part + 1) * MATCHED];
+            let a_norms = &norms[k * MATCHED..(k + 1) * MATCHED];
+            let a_gamma = &gamma[k * MATCHED..(k + 1) * MATCHED];
             for j in 0..columns {
-                let b_norm = block.norms[part * columns + j];
-                let b_gamma = block.gamma[part * columns + j];
+                let b_norm = block.norms[k * columns + j];
+                let b_gamma = block.gamma[k * columns + j];
                 let at = j * MATCHED..(j + 1) * MATCHED;
                 let (p, to) = (&products[at.clone()], &mut bounds[at.clone()]);
                 match (cosine, weighted) {

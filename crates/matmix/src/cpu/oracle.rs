@@ -29,10 +29,10 @@ fn digamma_of_half(n: usize) -> f64 {
 
 /// The same model with Student-t noise of 3, 7, 11, … degrees of freedom.
 fn with_tails(model: &Mixture) -> Mixture {
-    let part =
+    let tailed =
         |(k, c): (usize, &Component)| c.clone().with_degrees_of_freedom(Some(3.0 + 4.0 * k as f64)).unwrap();
-    let parts = model.components().iter().enumerate().map(part).collect();
-    Mixture::new(model.shape(), model.weights().to_vec(), parts).unwrap()
+    let components = model.components().iter().enumerate().map(tailed).collect();
+    Mixture::new(model.shape(), model.weights().to_vec(), components).unwrap()
 }
 
 fn mixture(shape: &[usize], rank: &[usize]) -> Mixture {
@@ -62,7 +62,7 @@ fn plain(model: &Mixture, x: &[f64], weights: &[f64], update: Update) -> EmSums 
     let (shape, rank, size) = (model.shape(), model.rank(), model.sample_len());
     for (n, (x, &weight)) in x.chunks_exact(size).zip(weights).enumerate() {
         let mut joint = Vec::new();
-        let mut parts = Vec::new();
+        let mut found = Vec::new();
         for (component, pi) in model.components().iter().zip(model.weights()) {
             let centred: Vec<f64> = x.iter().zip(component.mean()).map(|(x, m)| x - m).collect();
             let y = project(&centred, shape, component.loadings(), None);
@@ -89,7 +89,7 @@ fn plain(model: &Mixture, x: &[f64], weights: &[f64], update: Update) -> EmSums 
             let rebuilt = component.reconstruct(&q);
             let error: f64 = x.iter().zip(&rebuilt).map(|(x, r)| (x - r) * (x - r)).sum();
             let v: Vec<f64> = s.iter().map(|s| noise / (s + noise)).collect();
-            parts.push((centred, q, v, distance, error, u, log_u));
+            found.push((centred, q, v, distance, error, u, log_u));
         }
         let best = (0..joint.len()).fold(0, |best, k| if joint[k] > joint[best] { k } else { best });
         let likelihood = joint[best] + joint.iter().map(|j| (j - joint[best]).exp()).sum::<f64>().ln();
@@ -97,10 +97,10 @@ fn plain(model: &Mixture, x: &[f64], weights: &[f64], update: Update) -> EmSums 
         sums.weight += weight;
         sums.log_likelihood += weight * likelihood;
         sums.log_likelihood_squares += weight * likelihood * likelihood;
-        sums.squared_error += weight * parts[best].4;
+        sums.squared_error += weight * found[best].4;
         sums.note_likelihood(likelihood, n);
         sums.components[best].assigned += 1;
-        for (k, (centred, q, v, distance, _, u, log_u)) in parts.iter().enumerate() {
+        for (k, (centred, q, v, distance, _, u, log_u)) in found.iter().enumerate() {
             let (component, to) = (&model.components()[k], &mut sums.components[k]);
             let gamma = (joint[k] - likelihood).exp();
             sums.entropy -= if gamma > 0.0 { weight * gamma * gamma.ln() } else { 0.0 };

@@ -4,10 +4,13 @@
 //! It is part of the model file, so that whoever asks a model prepares new data the way it was fitted, in every language,
 //! and is told when that cannot be meant.
 
+#[cfg(feature = "formats")]
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "formats")]
-use super::{DataSet, OpenOptions, open};
+use super::{DataSet, OpenOptions, open, open_picture};
 use super::{Element, Missing, ModelFile, Patches, Samples, Unobserved};
 use crate::error::{Error, Result};
 
@@ -165,8 +168,8 @@ impl Input {
         }
     }
 
-    /// Opens data the way the model's was: images are read the same way. Its values are as they are stored, unless `options`
-    /// say otherwise.
+    /// Opens data the way the model's was: images are read the same way, and cells that the model never saw are left out. Its values are
+    /// as they are stored, unless `options` say otherwise.
     ///
     /// # Errors
     /// Those of [`open`].
@@ -182,8 +185,24 @@ impl Input {
             }
             other => other,
         }?;
-        data.samples = self.masked(data.samples)?;
+        if let Some(seen) = self.seen(data.samples.sample_len()) {
+            data.samples = self.masked(data.samples)?;
+            // Where there is a mask of the data, too, both have to have seen a cell.
+            data.mask = Some(match data.mask {
+                Some(own) => own.iter().zip(seen).map(|(&own, seen)| own && seen).collect(),
+                None => seen,
+            });
+        }
         Ok(data)
+    }
+
+    /// Opens one picture the way the model's images were, but in its own size; none if `path` is not called like a picture.
+    ///
+    /// # Errors
+    /// Those of [`open_picture`].
+    #[cfg(feature = "formats")]
+    pub fn open_picture(&self, path: &Path, options: &OpenOptions) -> Result<Option<DataSet>> {
+        open_picture(path, &OpenOptions { resize: options.resize, ..self.images(options) })
     }
 
     /// The samples with the same cells not observed as the model's had: those behind its mask (unless they have another size), those that
@@ -202,13 +221,19 @@ impl Input {
 
     /// The samples without the cells that the model never saw, unless they have another size.
     fn masked<'a>(&self, samples: Samples<'a>) -> Result<Samples<'a>> {
-        if self.mask.is_empty() || self.mask.iter().sum::<usize>() != samples.sample_len() {
-            return Ok(samples);
-        }
-        let run = |(place, &length): (usize, &usize)| std::iter::repeat_n(u8::from(place % 2 == 0), length);
-        let observed = self.mask.iter().enumerate().flat_map(run).collect::<Vec<u8>>();
+        let Some(seen) = self.seen(samples.sample_len()) else { return Ok(samples) };
         let shape = samples.shape().to_vec();
+        let observed = seen.into_iter().map(u8::from).collect::<Vec<_>>();
         samples.with_mask(Samples::from_vec(&shape, observed)?)
+    }
+
+    /// Whether the model saw each of so many cells of a sample, if it had a mask of that size.
+    fn seen(&self, cells: usize) -> Option<Vec<bool>> {
+        if self.mask.is_empty() || self.mask.iter().sum::<usize>() != cells {
+            return None;
+        }
+        let run = |(place, &length): (usize, &usize)| std::iter::repeat_n(place % 2 == 0, length);
+        Some(self.mask.iter().enumerate().flat_map(run).collect())
     }
 
     /// The samples, their values multiplied the way the model's were.

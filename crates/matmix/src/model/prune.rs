@@ -89,8 +89,8 @@ mod tests {
         let rows = Matrix::from_fn(5, 3, |i, j| rows[(i, j)] * column(j));
         let columns = Matrix::from_fn(4, 2, |i, j| number(3 * i + 11 * j));
         let mean = (0..20).map(|i| number(5 * i)).collect();
-        let part = Component::new(&shape, mean, vec![rows, columns], 0.3).unwrap();
-        Mixture::new(&shape, vec![1.0], vec![part]).unwrap()
+        let component = Component::new(&shape, mean, vec![rows, columns], 0.3).unwrap();
+        Mixture::new(&shape, vec![1.0], vec![component]).unwrap()
     }
 
     fn samples() -> Samples<'static> {
@@ -113,12 +113,12 @@ mod tests {
     #[test]
     fn a_column_is_worth_the_divergence_it_makes() {
         let whole = model(1.5);
-        let part = &whole.components()[0];
-        let lambda = part.eigenvalues(0)[2];
-        let x: Vec<f64> = part.eigenvalues(1).iter().map(|w| lambda * w / 0.3).collect();
+        let component = &whole.components()[0];
+        let lambda = component.eigenvalues(0)[2];
+        let x: Vec<f64> = component.eigenvalues(1).iter().map(|w| lambda * w / 0.3).collect();
         let gain: f64 = x.iter().map(|x| 0.5 * (x - x.ln_1p())).sum();
-        let loadings = vec![part.loadings()[0].first_cols(2), part.loadings()[1].clone()];
-        let without = part.clone().with_loadings(loadings).checked(&[5, 4]);
+        let loadings = vec![component.loadings()[0].first_cols(2), component.loadings()[1].clone()];
+        let without = component.clone().with_loadings(loadings).checked(&[5, 4]);
         let without = Mixture::new(&[5, 4], vec![1.0], vec![without.unwrap()]).unwrap();
         let (c, c0) = (whole.covariance(0).unwrap(), without.covariance(0).unwrap());
         let eigen = |m: &Matrix| crate::linalg::eigen_symmetric(m).unwrap();

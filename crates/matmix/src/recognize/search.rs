@@ -66,7 +66,7 @@ impl Index {
     }
 
     /// The features of `range` in single precision with the samples innermost, `width` of them: features, shrunken
-    /// norms and γ of each part.
+    /// norms and γ of each component.
     fn pack(&self, of: &Features, range: Range<usize>, width: usize) -> (Vec<f32>, Vec<f32>, Vec<f32>) {
         let len = of.components * of.core_len;
         let mut features = vec![0f32; len * width];

@@ -69,7 +69,7 @@ fn unit(mut of: Features) -> Features {
 
 #[test]
 fn the_nearest_are_those_of_the_plain_formula() {
-    // (gallery, probes, components, elements of a part)
+    // (gallery, probes, components, elements of a core)
     for (n, m, components, len) in
         [(1, 1, 1, 1), (7, 5, 3, 4), (300, 130, 4, 9), (129, 65, 1, 40), (200, 70, 10, 1)]
     {

@@ -1,7 +1,7 @@
-//! Small square transposes: how samples become lanes.
+//! Small square transposes: how the elements of several samples come into the lanes of a vector.
 //!
-//! Packing reads samples, whose elements are contiguous, and writes lanes, whose samples are. One number at a
-//! time that costs as much as the contraction of a component; a tile in registers costs a tenth of it.
+//! Packing reads samples, whose elements are contiguous, and writes rows in which the same element of all samples is: a sample
+//! per lane. One number at a time that costs as much as the contraction of a component; a tile in registers costs a tenth of it.
 
 use std::any::TypeId;
 use std::ops::{Add, Mul};

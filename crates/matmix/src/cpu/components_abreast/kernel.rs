@@ -1,4 +1,4 @@
-//! The kernels of a stack: components are lanes, samples come one after the other.
+//! The kernels of a stack: components lie side by side in the lanes, samples come one after the other.
 //!
 //! ```text
 //! first step    out[row][lane] += x[row][i] · U[i][lane]              row: all indices but the contracted one

@@ -23,7 +23,7 @@ use pulp::{Simd, WithSimd};
 use self::kernel::{Dots, First, GROUP, Later, RUN, TILE_ROWS};
 pub(super) use self::means::MeansAbreast;
 pub(super) use self::products::StackProducts;
-pub(super) use self::stacked::Stacked;
+pub(super) use self::stacked::StackedModel;
 use self::stacked::place;
 use super::bounds::may_matter;
 use super::densities::{Densities, squared_distance};
@@ -59,14 +59,14 @@ pub(crate) struct Stack<T> {
 }
 
 impl<T: Real> Stack<T> {
-    pub(crate) fn new(stacked: &Stacked<T>, components: usize) -> Self {
+    pub(crate) fn new(stacked: &StackedModel<T>, components: usize) -> Self {
         // Vectors have one row each, and the loadings are as large as they are.
         let most = if stacked.later.is_empty() { 4 * MAX_SAMPLES } else { MAX_SAMPLES };
         let samples = (BLOCK_BYTES / (stacked.stride * size_of::<T>())).clamp(1, most);
         Self::with_samples(stacked, components, samples)
     }
 
-    pub(crate) fn with_samples(stacked: &Stacked<T>, components: usize, samples: usize) -> Self {
+    pub(crate) fn with_samples(stacked: &StackedModel<T>, components: usize, samples: usize) -> Self {
         let zeros = |n: usize| Aligned::new(T::from_f64(0.0), n);
         Self {
             x: zeros(samples * stacked.stride),
@@ -85,7 +85,7 @@ impl<T: Real> Stack<T> {
     }
 
     /// X − G of one sample.
-    pub(crate) fn sample(&self, stacked: &Stacked<T>, sample: usize, size: usize) -> &[T] {
+    pub(crate) fn sample(&self, stacked: &StackedModel<T>, sample: usize, size: usize) -> &[T] {
         &self.x[sample * stacked.stride..sample * stacked.stride + size]
     }
 
@@ -93,7 +93,7 @@ impl<T: Real> Stack<T> {
     pub(crate) fn load<S: Simd>(
         &mut self,
         simd: S,
-        stacked: &Stacked<T>,
+        stacked: &StackedModel<T>,
         block: &Block<'_>,
         reference: &[T],
     ) {
@@ -102,7 +102,7 @@ impl<T: Real> Stack<T> {
 
     /// Takes the cores of other samples for samples, `count` of them.
     #[inline(always)]
-    pub(crate) fn take_cores(&mut self, from: &Stack<T>, stacked: &Stacked<T>, count: usize) {
+    pub(crate) fn take_cores(&mut self, from: &Stack<T>, stacked: &StackedModel<T>, count: usize) {
         let stride = self.x.len() / self.densities.samples;
         let cols = stacked.first.cols;
         for sample in 0..count {
@@ -125,7 +125,7 @@ impl<T: Real> Stack<T> {
         &mut self,
         simd: S,
         plan: &Plan<T>,
-        stacked: &Stacked<T>,
+        stacked: &StackedModel<T>,
         all: &[usize],
         count: usize,
         fetch: Fetch<'_>,
@@ -151,7 +151,7 @@ impl<T: Real> Stack<T> {
     pub(crate) fn contract_all<S: Simd>(
         &mut self,
         simd: S,
-        stacked: &Stacked<T>,
+        stacked: &StackedModel<T>,
         count: usize,
         mut fetch: Fetch<'_>,
     ) {
@@ -169,7 +169,7 @@ impl<T: Real> Stack<T> {
     pub(crate) fn contract<S: Simd>(
         &mut self,
         simd: S,
-        stacked: &Stacked<T>,
+        stacked: &StackedModel<T>,
         x: &[T],
         samples: Range<usize>,
     ) {
@@ -182,7 +182,7 @@ impl<T: Real> Stack<T> {
         &mut self,
         simd: S,
         plan: &Plan<T>,
-        stacked: &Stacked<T>,
+        stacked: &StackedModel<T>,
         (sample, class): (usize, Option<u32>),
         bounds: &[f64],
         components: &mut Vec<usize>,
@@ -215,7 +215,7 @@ impl<T: Real> Stack<T> {
         &mut self,
         simd: S,
         plan: &Plan<T>,
-        stacked: &Stacked<T>,
+        stacked: &StackedModel<T>,
         sample: usize,
         components: &[usize],
         done: usize,
@@ -253,7 +253,7 @@ impl<T: Real> Stack<T> {
     fn multiply_means<S: Simd>(
         &mut self,
         simd: S,
-        stacked: &Stacked<T>,
+        stacked: &StackedModel<T>,
         samples: Range<usize>,
         components: &[usize],
         slot: usize,
@@ -271,7 +271,7 @@ impl<T: Real> Stack<T> {
     }
 
     #[inline(always)]
-    fn density(&mut self, plan: &Plan<T>, stacked: &Stacked<T>, sample: usize, k: usize, slot: usize) {
+    fn density(&mut self, plan: &Plan<T>, stacked: &StackedModel<T>, sample: usize, k: usize, slot: usize) {
         let mut explained = 0.0;
         for l in stacked.lanes_of(k) {
             explained += self.squares[l];
@@ -297,7 +297,12 @@ impl<T: Real> Stack<T> {
 
     /// Y of one sample under component `k`, row by row: the place of its first number in the core, where they lie `inner` apart.
     #[inline(always)]
-    fn y_of(&self, stacked: &Stacked<T>, k: usize, sample: usize) -> impl Iterator<Item = (usize, &[T])> {
+    fn y_of(
+        &self,
+        stacked: &StackedModel<T>,
+        k: usize,
+        sample: usize,
+    ) -> impl Iterator<Item = (usize, &[T])> {
         let (of, width) = (stacked.lanes_of(k), stacked.width);
         let (cols, inner) = (stacked.first.cols, stacked.inner);
         let rows = self.y(sample).chunks_exact(width).enumerate();
@@ -306,7 +311,7 @@ impl<T: Real> Stack<T> {
 
     /// Q of one sample under component `k`, in the order of its core.
     #[inline(always)]
-    pub(crate) fn core(&self, stacked: &Stacked<T>, k: usize, sample: usize, out: &mut [T]) {
+    pub(crate) fn core(&self, stacked: &StackedModel<T>, k: usize, sample: usize, out: &mut [T]) {
         let (of, inner) = (stacked.lanes_of(k), stacked.inner);
         let precision = stacked.rounded_precision.chunks_exact(stacked.width);
         for ((first, y), precision) in self.y_of(stacked, k, sample).zip(precision) {
@@ -321,7 +326,7 @@ impl<T: Real> Stack<T> {
     #[inline(always)]
     pub(crate) fn exact_core(
         &self,
-        stacked: &Stacked<T>,
+        stacked: &StackedModel<T>,
         k: usize,
         sample: usize,
         precision: &[f64],
@@ -337,7 +342,7 @@ impl<T: Real> Stack<T> {
 
     /// What the core takes off the squared error of one sample under component `k`.
     #[inline(always)]
-    pub(crate) fn explained(&self, stacked: &Stacked<T>, k: usize, sample: usize) -> f64 {
+    pub(crate) fn explained(&self, stacked: &StackedModel<T>, k: usize, sample: usize) -> f64 {
         let (of, width) = (stacked.lanes_of(k), stacked.width);
         let mut explained = 0.0;
         for (y, factor) in self.y(sample).chunks_exact(width).zip(stacked.explained.chunks_exact(width)) {
@@ -366,7 +371,7 @@ impl<T: Real> Stack<T> {
 #[inline(always)]
 fn contract<T: Real, S: Simd>(
     simd: S,
-    stacked: &Stacked<T>,
+    stacked: &StackedModel<T>,
     x: &[T],
     samples: Range<usize>,
     units: Range<usize>,
@@ -453,7 +458,7 @@ fn squared_norm<T: Real, S: Simd>(simd: S, x: &[T]) -> f64 {
 /// Σ Y²/(s + σ²) of some lanes of one sample.
 struct Squares<'a, T> {
     stack: &'a mut Stack<T>,
-    stacked: &'a Stacked<T>,
+    stacked: &'a StackedModel<T>,
     sample: usize,
     lanes: Range<usize>,
 }

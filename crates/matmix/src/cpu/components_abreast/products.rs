@@ -4,7 +4,7 @@ use pulp::{Simd, WithSimd};
 
 use super::super::plan::Plan;
 use super::stacked::place;
-use super::{Stack, Stacked};
+use super::{Stack, StackedModel};
 use crate::linalg::Matrix;
 use crate::simd::Aligned;
 use crate::simd::tiles::{evenly, greedily, tile};
@@ -46,7 +46,7 @@ pub(crate) struct StackProducts<T> {
 }
 
 impl<T: Real> StackProducts<T> {
-    pub(crate) fn new(plan: &Plan<T>, stacked: &Stacked<T>) -> Self {
+    pub(crate) fn new(plan: &Plan<T>, stacked: &StackedModel<T>) -> Self {
         let last = plan.steps[plan.steps.len() - 1];
         let (p, r, k) = (last.n, last.cols, plan.components.len());
         let cols = stacked.first.cols;
@@ -74,7 +74,7 @@ impl<T: Real> StackProducts<T> {
     pub(crate) fn add<S: Simd>(
         &mut self,
         simd: S,
-        stacked: &Stacked<T>,
+        stacked: &StackedModel<T>,
         stack: &Stack<T>,
         sample: usize,
         k: usize,

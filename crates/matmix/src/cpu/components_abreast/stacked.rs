@@ -15,7 +15,7 @@ const MIN_FILLED: f64 = 0.7;
 
 /// A [`Plan`] with its components side by side: lane k · cols + j belongs to column j of the first step's loadings of
 /// component k. What is left of a vector is zero.
-pub(crate) struct Stacked<T> {
+pub(crate) struct StackedModel<T> {
     pub(super) first: Step,
     /// Lanes, whole vectors of 64 bytes.
     pub(crate) width: usize,
@@ -48,7 +48,7 @@ pub(super) struct LaterStep<T> {
     pub(super) loading: Aligned<T>,
 }
 
-impl<T: Real> Stacked<T> {
+impl<T: Real> StackedModel<T> {
     pub(crate) fn new(plan: &Plan<T>) -> Self {
         let first = plan.steps[0];
         let cols = first.cols;

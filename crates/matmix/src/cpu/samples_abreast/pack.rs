@@ -1,4 +1,4 @@
-//! Packing: how samples become lanes, a panel at a time.
+//! Packing: samples side by side, one per lane, a panel at a time.
 //!
 //! A panel is a part of the elements of all samples of a block that fits the second-level cache; small samples are one
 //! panel. Inside it the mode that is contracted first lies innermost (before the lanes), so that the kernel walks

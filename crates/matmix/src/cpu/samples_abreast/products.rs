@@ -9,8 +9,8 @@ use crate::linalg::Matrix;
 use crate::simd::Aligned;
 use crate::simd::Real;
 
-/// A = Σ a Z Qᵀ, H = Σ a Q W Qᵀ, S = Σ a Q Qᵀ and b = Σ a Q of every component, of some samples, in the working precision. Samples
-/// are lanes here as everywhere in this folder: a sum is kept as one number per lane until it is asked for.
+/// A = Σ a Z Qᵀ, H = Σ a Q W Qᵀ, S = Σ a Q Qᵀ and b = Σ a Q of every component, of some samples, in the working precision. A
+/// sample has a lane here as everywhere in this folder: a sum is kept as one number per lane until it is asked for.
 pub(crate) struct SampleProducts<T> {
     /// p_d, r_d.
     sides: (usize, usize),
