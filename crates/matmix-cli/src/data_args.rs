@@ -278,7 +278,7 @@ impl DataOptions {
     /// What a model of a set that was opened so remembers of its input.
     pub(crate) fn remembered(&self, data: &DataSet) -> matmix::Result<Input> {
         let input = Input::of(data.samples.shape(), &data.samples)?;
-        Ok(input.with_images(&self.opened()).with_mask(data.mask.as_deref()))
+        Ok(input.with_mask(data.mask.as_deref()).with_images(&self.opened()))
     }
 }
 
