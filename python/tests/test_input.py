@@ -282,3 +282,24 @@ def test_what_was_opened_is_an_array_wherever_one_is_taken(pictures):
         np.testing.assert_array_equal(getattr(model, ask)(images), getattr(model, ask)(images.data), err_msg=name)
     again = matmix.datasets.open(pictures, like=known["LowRank"])
     assert (again.resize, again.colour, again.missing) == ((8, 6), False, None)
+
+
+@in_the_shell
+def test_pca_of_matrices_takes_the_same_matrices(X, npy, tmp_path):
+    shell("fit", npy, "-o", tmp_path / "m.mm", "--model", "pca", "-r", 3, "--scale", "1/255")
+    model = matmix.load(tmp_path / "m.mm")
+    assert (model.sample_shape_, model.rank_) == ((28, 28), (3,))
+    # PCA by its definition.
+    centred = X.reshape(200, 784) * BYTES
+    centred = centred - centred.mean(axis=0)
+    rebuilt = np.linalg.svd(centred, full_matrices=False)[2][:3]
+    error = np.sqrt(((centred - centred @ rebuilt.T @ rebuilt) ** 2).sum(axis=1).mean())
+    assert model.reconstruction_error(X) == pytest.approx(error, rel=1e-5)
+    np.testing.assert_array_equal(model.transform(X), model.transform(X.reshape(200, 784)))
+    assert model.reconstruct(X).shape == X.shape
+    model.save(tmp_path / "again.mm")
+    again = matmix.load(tmp_path / "again.mm")
+    assert again.input_ == model.input_
+    np.testing.assert_array_equal(again.transform(X), model.transform(X))
+    told = [json.loads(shell("info", tmp_path / name, "--json").stdout) for name in ("m.mm", "again.mm")]
+    assert told[0]["model"] == told[1]["model"] == "pca"
