@@ -285,6 +285,108 @@ def test_what_was_opened_is_an_array_wherever_one_is_taken(pictures):
 
 
 @in_the_shell
+@pytest.mark.parametrize("told", ["mask", "fill"])
+def test_cells_that_were_missing_in_the_shell_are_missing_in_python(X, npy, tmp_path, told):
+    mask = np.ones((28, 28), np.uint8)
+    mask[8:12, 5:20] = 0
+    np.save(tmp_path / "mask.npy", mask)
+    how = ["--mask", tmp_path / "mask.npy"] if told == "mask" else ["--missing", "255"]
+    there = tmp_path / "m.mm"
+    shell("fit", npy, "-o", there, "--scale", "1/255", *how, *IN_THE_SHELL)
+    model = matmix.load(there)
+    assert (model.input_.missing, model.missing) == ({"mask": None, "fill": "255"}[told], "nan")
+    wanted = scores_in_the_shell(there, npy, tmp_path)
+    # As if somebody had marked the cells here.
+    observed = np.where(mask == 0 if told == "mask" else X == 255, np.nan, X.astype(np.float32))
+    np.testing.assert_allclose(model.score_samples(observed), wanted, rtol=1e-12)
+    for data in (X, X.reshape(200, 784), X.astype(np.int16), matmix.datasets.open(npy, like=model)):
+        np.testing.assert_array_equal(model.score_samples(data), wanted)
+    for data in (matmix.Parts([X[:70], X[70:]]), matmix.Parts(str(npy)), matmix.Parts([X.astype(np.int16)])):
+        np.testing.assert_allclose(model.score_samples(data), wanted, rtol=1e-12)
+    assert model.reconstruct(X).shape == X.shape and model.transform(X.reshape(200, 784)).shape == (200, 18)
+    assert model.bic(X) == pytest.approx(model.bic(observed))
+    # The way back, and what only looks like a mask of these samples.
+    model.save(tmp_path / "again.mm")
+    np.testing.assert_array_equal(scores_in_the_shell(tmp_path / "again.mm", npy, tmp_path), wanted)
+    assert matmix.load(tmp_path / "again.mm").input_ == model.input_
+    said = shell("info", there).stdout
+    assert ("60 cells of a mask left out" in said, "told by" in said) == (told == "mask", told == "fill")
+
+
+@in_the_shell
+def test_dask_arrays_lack_the_cells_that_the_fit_did_not_see(X, npy, tmp_path):
+    dask = pytest.importorskip("dask.array")
+    shell("fit", npy, "-o", tmp_path / "m.mm", "--missing", "255", *IN_THE_SHELL)
+    model = matmix.load(tmp_path / "m.mm")
+    wanted = model.score_samples(X)
+    for numbers in (X, X.astype(np.int16)):
+        lazy = dask.from_array(numbers, chunks=(80, 28, 28))
+        np.testing.assert_allclose(model.score_samples(lazy).compute(), wanted, rtol=1e-12)
+
+
+def test_missing_cells_are_remembered_however_samples_are_held(X, npy, tmp_path):
+    broken = X.astype(np.float32)
+    broken[:, 3, 4:9] = np.nan
+    model = matmix.Mixture(**OPTIONS, missing="nan").fit(broken)
+    assert model.input_.missing == "nan" and model.input_ == clone(model).fit(matmix.Parts([broken])).input_
+    assert matmix.Mixture(**OPTIONS).fit(X).input_.missing is None
+    model.save(tmp_path / "m.mm")
+    np.save(tmp_path / "broken.npy", broken)
+    if "MATMIX_BIN" in os.environ:
+        scores = scores_in_the_shell(tmp_path / "m.mm", tmp_path / "broken.npy", tmp_path)
+        np.testing.assert_array_equal(scores, model.score_samples(broken))
+    # What a file was opened with goes before what the estimator knows.
+    mask = np.zeros((28, 28), np.uint8)
+    mask[4:20, 6:] = 1
+    np.save(tmp_path / "mask.npy", mask)
+    masked = matmix.datasets.open(npy, mask=tmp_path / "mask.npy")
+    np.testing.assert_array_equal(masked.mask, mask == 1)
+    known = clone(model).fit(masked).input_
+    np.testing.assert_array_equal(known.mask.reshape(28, 28), mask == 1)
+    filled = matmix.datasets.open(npy, missing=255)
+    known = clone(model).fit(filled)
+    assert known.input_.missing == "255" and pickle.loads(pickle.dumps(known)).input_ == known.input_
+    np.testing.assert_array_equal(known.score_samples(X), known.score_samples(filled))
+
+
+@in_the_shell
+@pytest.mark.parametrize("contrast", ["kept", "none", "0.1"])
+def test_a_model_of_windows_keeps_what_its_images_were(X, npy, tmp_path, contrast):
+    there = tmp_path / "m.mm"
+    windows = ["--patches", 6, "--stride", 2, "--contrast", contrast]
+    shell("fit", npy, "-o", there, "--scale", "1/255", *windows, *IN_THE_SHELL)
+    model = matmix.load(there)
+    known = model.input_
+    assert (known.shape, known.scale, known.patches) == ((28, 28), BYTES, ([6], [2]))
+    assert model.sample_shape_ == (6, 6) and model.scale == (None if contrast == "0.1" else BYTES)
+    how = {"kept": "kept", "none": None, "0.1": 0.1}[contrast]
+    of_bytes = model.score(matmix.Patches(X, 6, 2, contrast=how))
+    own = matmix.load(there, scale=1.0)
+    assert of_bytes == pytest.approx(own.score(matmix.Patches(X * BYTES, 6, 2, contrast=how)), rel=1e-4)
+    model.save(tmp_path / "again.mm")
+    again = matmix.load(tmp_path / "again.mm")
+    assert again.input_ == known and again.sample_shape_ == (6, 6)
+    assert again.score(matmix.Patches(X, 6, 2, contrast=how)) == of_bytes
+    said = json.loads(shell("info", tmp_path / "again.mm", "--json").stdout)
+    assert said["input"]["patches"] == json.loads(shell("info", there, "--json").stdout)["input"]["patches"]
+
+
+def test_what_was_opened_is_remembered_by_those_who_fit_another(pictures, tmp_path):
+    images = matmix.datasets.open(pictures, resize=(8, 6), colour=True)
+    classes = np.arange(40) % 3
+    inner = {
+        "NearestCore": matmix.NearestCore(matmix.Mixture(**OPTIONS)).fit(images, classes).estimator_,
+        "OutlierDetector": matmix.OutlierDetector(matmix.Mixture(**OPTIONS)).fit(images).estimator_,
+    }
+    fisher = matmix.PatchFisher(2, 2, size=4, grid=2, iterations=2, random_state=0)
+    inner["PatchRecognizer"] = matmix.PatchRecognizer(fisher).fit(images, classes).fisher_
+    for name, model in inner.items():
+        assert (model.input_.resize, model.input_.colour) == ((8, 6), True), name
+        model.save(tmp_path / "m.mm")
+        np.testing.assert_array_equal(matmix.datasets.open(pictures, like=model).data, images.data, err_msg=name)
+
+
+@in_the_shell
 def test_pca_of_matrices_takes_the_same_matrices(X, npy, tmp_path):
     shell("fit", npy, "-o", tmp_path / "m.mm", "--model", "pca", "-r", 3, "--scale", "1/255")
     model = matmix.load(tmp_path / "m.mm")
