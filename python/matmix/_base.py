@@ -137,6 +137,7 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.sample_shape_ = samples.shape
         self.input_ = input
         self._scale_of_fit = self.scale
+        self._flat = samples.flat
 
     def _ask(
         self,
@@ -208,17 +209,19 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             The file; by custom its name ends in ``.safetensors``. It appears whole or not at all.
         """
         check_is_fitted(self)
-        params = {key: value for key, value in self.get_params(deep=False).items() if _is_plain(value)}
         if self._of_recognizer is self.model_:
             raise ValueError(
                 f"the model is from the file of a recogniser, and a {type(self).__name__} does not know the images in "
                 "it: PatchRecognizer.load and PatchFisher.load read all of the file, and write it again"
             )
+        params = {key: value for key, value in self.get_params(deep=False).items() if _is_plain(value)}
         known = getattr(self, "input_", None)
         if known is not None:
             params["scale"] = self._scale_of_fit
         if (known is None or known.patches is not None) and self.sample_shape_ is not None:
             params["sample_shape_"] = list(self.sample_shape_)
+        if self._flat:
+            params["flat_"] = True
         if hasattr(self, "n_batches_"):
             params["n_batches_"] = self.n_batches_
         options = json.dumps({"python": params}, default=plain)

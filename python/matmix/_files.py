@@ -56,7 +56,7 @@ def load(path: str | os.PathLike[str], cls: type | None = None, *, scale: float 
     known = json.loads(options) if options else {}
     params = dict(known.get("python") or {}) if isinstance(known, dict) else {}
     shape = params.pop("sample_shape_", None) or _sample_shape(model, input, cls._preset)  # type: ignore[attr-defined]
-    batches = params.pop("n_batches_", None)
+    batches, flat = params.pop("n_batches_", None), params.pop("flat_", False)
     accepted = cls._get_param_names()  # type: ignore[attr-defined]
     params = {key: tuple(v) if isinstance(v, list) else v for key, v in params.items() if key in accepted}
     if not params:
@@ -75,7 +75,7 @@ def load(path: str | os.PathLike[str], cls: type | None = None, *, scale: float 
     estimator.sample_shape_ = None if shape is None else tuple(shape)
     if shape is not None:
         estimator.n_features_in_ = math.prod(shape)
-    estimator.input_, estimator._scale_of_fit = input, estimator.scale
+    estimator.input_, estimator._scale_of_fit, estimator._flat = input, estimator.scale, bool(flat)
     if scale is not None:
         estimator.scale = scale
     if batches is not None:

@@ -11,6 +11,8 @@ import pytest
 from matmix import _matmix
 from same_bits import assert_same_parameters
 from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 in_the_shell = pytest.mark.skipif("MATMIX_BIN" not in os.environ, reason="MATMIX_BIN does not name the program")
 OPTIONS = {"n_components": 2, "rank": 3, "max_iter": 5, "tol": 0, "random_state": 1}
@@ -405,3 +407,17 @@ def test_pca_of_matrices_takes_the_same_matrices(X, npy, tmp_path):
     np.testing.assert_array_equal(again.transform(X), model.transform(X))
     told = [json.loads(shell("info", tmp_path / name, "--json").stdout) for name in ("m.mm", "again.mm")]
     assert told[0]["model"] == told[1]["model"] == "pca"
+
+
+def test_flat_samples_are_rebuilt_flat(X, tmp_path):
+    flat = X.reshape(200, 784)
+    model = matmix.Mixture(**OPTIONS, sample_shape=(28, 28)).fit(flat)
+    rebuilt = model.inverse_transform(model.transform(flat))
+    assert rebuilt.shape == flat.shape
+    model.save(tmp_path / "m.mm")
+    again = matmix.load(tmp_path / "m.mm")
+    np.testing.assert_array_equal(again.inverse_transform(again.transform(flat)), rebuilt)
+    whole = matmix.Mixture(**OPTIONS).fit(X)
+    np.testing.assert_array_equal(whole.inverse_transform(whole.transform(X)), rebuilt.reshape(X.shape))
+    pipeline = make_pipeline(StandardScaler(), matmix.Mixture(**OPTIONS, sample_shape=(28, 28))).fit(flat)
+    assert pipeline.inverse_transform(pipeline.transform(flat)).shape == flat.shape
