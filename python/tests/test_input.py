@@ -3,7 +3,9 @@
 import json
 import os
 import pickle
+import shutil
 import subprocess
+from pathlib import Path
 
 import matmix
 import numpy as np
@@ -14,6 +16,8 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+ROOT = Path(__file__).resolve().parents[2]
+with_cargo = pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo to run the Rust example")
 in_the_shell = pytest.mark.skipif("MATMIX_BIN" not in os.environ, reason="MATMIX_BIN does not name the program")
 OPTIONS = {"n_components": 2, "rank": 3, "max_iter": 5, "tol": 0, "random_state": 1}
 IN_THE_SHELL = ["-k", 2, "-r", 3, "--max-iter", 5, "--tol", 0, "--seed", 1]
@@ -30,6 +34,14 @@ def shell(*arguments):
 def scores_in_the_shell(model, data, folder):
     shell("score", model, data, "-o", folder / "scores.npy", "--force")
     return np.load(folder / "scores.npy")
+
+
+def rust(*arguments):
+    """The scores that the example of the library prints: it fits as `OPTIONS` say."""
+    command = ["cargo", "run", "--quiet", "--features", "matmix/ndarray", "--example", "model_input", "--"]
+    done = subprocess.run([*command, *map(str, arguments)], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return np.array([float(line) for line in done.stdout.split()])
 
 
 @pytest.fixture(scope="module")
@@ -284,6 +296,34 @@ def test_what_was_opened_is_an_array_wherever_one_is_taken(pictures):
         np.testing.assert_array_equal(getattr(model, ask)(images), getattr(model, ask)(images.data), err_msg=name)
     again = matmix.datasets.open(pictures, like=known["LowRank"])
     assert (again.resize, again.colour, again.missing) == ((8, 6), False, None)
+
+
+@with_cargo
+@pytest.mark.parametrize("colour", [False, True])
+@pytest.mark.parametrize("resize", [None, (8, 6)])
+@pytest.mark.parametrize("family", [matmix.MixB2DPPCA, matmix.MP2DPCA, matmix.MixPPCA])
+def test_from_rust_to_python_and_back(npy, pictures, tmp_path, family, resize, colour):
+    if colour and (resize is None or family is matmix.MP2DPCA):
+        pytest.skip("only images have colours, and rows are those of matrices")
+    data = npy if resize is None else pictures
+    how = {"resize": resize, "colour": colour}
+    theirs, ours = tmp_path / "rust.mm", tmp_path / "python.mm"
+    wanted = rust("fit", theirs, data, family._preset, json.dumps({"scale": BYTES, **how}))
+    np.testing.assert_allclose(rust("score", theirs, data), wanted, rtol=1e-12)
+    model = matmix.load(theirs)
+    assert type(model) is family
+    assert (model.input_.scale, model.input_.resize, model.input_.colour) == (BYTES, resize, colour)
+    np.testing.assert_allclose(model.score_samples(matmix.datasets.open(data, like=model)), wanted, rtol=1e-12)
+    # The same fit here is the same model, and Rust and Python read from its file what they are told here.
+    own = family(**OPTIONS, scale=BYTES).fit(matmix.datasets.open(data, **how))
+    assert own.input_ == model.input_
+    own.save(ours)
+    scores = own.score_samples(matmix.datasets.open(data, **how))
+    np.testing.assert_allclose(rust("score", ours, data), scores, rtol=1e-12)
+    again = matmix.load(ours)
+    np.testing.assert_array_equal(again.score_samples(matmix.datasets.open(data, like=again)), scores)
+    model.save(tmp_path / "back.mm")
+    np.testing.assert_allclose(rust("score", tmp_path / "back.mm", data), wanted, rtol=1e-12)
 
 
 @in_the_shell
