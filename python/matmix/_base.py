@@ -100,6 +100,10 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     sample_shape_: Any
     input_: _matmix.Input | None
     _scale_of_fit: float | None
+    _flat: bool = False
+    """Whether the samples of the fit had one row of numbers each."""
+    _of_recognizer: Any = None
+    """The model, if it was read from the file of a recogniser over patches."""
 
     @property
     def _takes_vectors(self) -> bool:
@@ -123,7 +127,8 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         # The factor of the fit is part of what the model knows; another one was asked for since.
         if self.scale is not None and (fitting or known is None or self.scale != self._scale_of_fit):
             return float(self.scale)
-        if known is None or begins_anew:
+        # Windows of like contrast are the same whatever their images were multiplied with.
+        if known is None or begins_anew or known.like_contrast:
             return 1.0
         return known.factor(samples.held(None, None, None), samples.shape)
 
@@ -132,6 +137,7 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.sample_shape_ = samples.shape
         self.input_ = input
         self._scale_of_fit = self.scale
+        self._flat = samples.flat
 
     def _ask(
         self,
@@ -203,12 +209,19 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             The file; by custom its name ends in ``.safetensors``. It appears whole or not at all.
         """
         check_is_fitted(self)
+        if self._of_recognizer is self.model_:
+            raise ValueError(
+                f"the model is from the file of a recogniser, and a {type(self).__name__} does not know the images in "
+                "it: PatchRecognizer.load and PatchFisher.load read all of the file, and write it again"
+            )
         params = {key: value for key, value in self.get_params(deep=False).items() if _is_plain(value)}
         known = getattr(self, "input_", None)
         if known is not None:
             params["scale"] = self._scale_of_fit
-        elif self.sample_shape_ is not None:
+        if (known is None or known.patches is not None) and self.sample_shape_ is not None:
             params["sample_shape_"] = list(self.sample_shape_)
+        if self._flat:
+            params["flat_"] = True
         if hasattr(self, "n_batches_"):
             params["n_batches_"] = self.n_batches_
         options = json.dumps({"python": params}, default=plain)

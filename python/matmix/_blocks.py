@@ -7,6 +7,8 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -123,6 +125,31 @@ class Blocks:
         """What a model answers about every sample, as one array."""
         raise NotImplementedError
 
+    def without(self, cells: LeftOut) -> Blocks:
+        """The same samples with NaN in these cells."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What puts NaN in the cells of samples that the fit of a model did not see; it goes where the samples are."""
+
+    known: _matmix.Input
+    shape: tuple[int, ...]
+    told: bool
+    """Whether values that stand for such cells are NaN already."""
+
+    def __call__(self, samples: Any) -> np.ndarray:
+        samples = check_array(samples)
+        if not len(samples):
+            return samples.astype(self.element(samples.dtype))
+        return self.known.observed(samples, self.shape, self.told).reshape(samples.shape)
+
+    @staticmethod
+    def element(dtype: np.dtype) -> np.dtype:
+        """What elements become: bytes know no NaN."""
+        return np.dtype(np.float64 if dtype == np.float64 else np.float32)
+
 
 class Block(NamedTuple):
     """Samples `start` to `stop` of something; the first of them has the number `first` in the whole set."""
@@ -131,6 +158,8 @@ class Block(NamedTuple):
     start: int
     stop: int
     first: int
+    left_out: LeftOut | None = None
+    """Which of their cells were not observed, if something beside them says that."""
 
     def read(self, sides: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         """The samples, in memory or mapped."""
@@ -139,6 +168,8 @@ class Block(NamedTuple):
         wanted = (self.stop - self.start, *sides)
         if samples.shape != wanted:
             raise ValueError(f"samples {self.first} and on have shape {samples.shape} instead of {wanted}")
+        if self.left_out is not None:
+            samples = self.left_out(samples)
         return samples.astype(dtype, copy=False)
 
 
@@ -246,6 +277,13 @@ class Parts(Blocks):
                 for block in self.blocks
             ]
         )
+
+    def without(self, cells: LeftOut) -> Parts:
+        """The same samples with NaN in these cells, which are found when a block is read."""
+        others = copy(self)
+        others.dtype = cells.element(self.dtype)
+        others.blocks = [block._replace(left_out=cells) for block in self.blocks]
+        return others
 
     def ask(self, asked: Asked) -> np.ndarray:
         """What a model answers about every sample, as one array in memory."""

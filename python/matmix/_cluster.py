@@ -13,14 +13,7 @@ from . import _matmix
 from ._base import History
 from ._blocks import Parts
 from ._fitting import OPTIONS
-from .low_rank import LowRank
 from .published import BY_PRESET
-
-
-class _PCA(LowRank):
-    """What the program calls pca."""
-
-    _preset = "pca"
 
 
 def fit(request: dict[str, Any]) -> dict[str, Any]:
@@ -34,7 +27,7 @@ def fit(request: dict[str, Any]) -> dict[str, Any]:
     samples = DaskBlocks(array, scale=request["scale"])
     options = request["options"]
     preset = request["model"] or _matmix.default_preset(array.ndim - 1, options["components"])
-    cls: Any = {**BY_PRESET, "pca": _PCA}[preset]
+    cls: Any = BY_PRESET[preset]
     params = {ours: options[name] for name, ours in OPTIONS.items()}
     rank = options["rank"]
     params["rank"] = (rank[0] if len(rank) == 1 else tuple(rank)) if rank else None

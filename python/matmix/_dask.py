@@ -17,7 +17,7 @@ import numpy as np
 
 from . import _matmix
 from ._asking import Asked
-from ._blocks import Blocks, Pass
+from ._blocks import Blocks, LeftOut, Pass
 from ._elements import check_array, element_type
 
 RETRIES = 3
@@ -101,6 +101,11 @@ class DaskBlocks(Blocks):
         for level in _matmix.tree_levels(len(sums)):
             sums = [merge(sums[start:end]) for start, end in level]
         return dask.delayed(_count, pure=False)(sums[0], light, skipped) if skipped else sums[0]
+
+    def without(self, cells: LeftOut) -> DaskBlocks:
+        """The same samples with NaN in these cells, which are found where the blocks are."""
+        nothing = np.empty((0,) * len(self.shape), cells.element(self.dtype))
+        return DaskBlocks(self.array.map_blocks(cells, dtype=nothing.dtype, meta=nothing), self.scale)
 
     def ask(self, asked: Asked) -> Any:
         """What a model answers about every sample, as a lazy Dask array."""

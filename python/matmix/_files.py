@@ -46,10 +46,7 @@ def load(path: str | os.PathLike[str], cls: type | None = None, *, scale: float 
     from .mixture import Mixture
     from .published import BY_PRESET
 
-    model, name, input, options, history = _matmix.load_model(os.fspath(path))
-    if input is not None and input.patches is not None:
-        # As an estimator it takes the windows, such as `Patches`; `PatchFisher.load` takes images.
-        input = None
+    model, name, input, options, history, has_gallery = _matmix.load_model(os.fspath(path))
     family: type = Mixture if isinstance(model, _matmix.MixtureModel) else LowRank
     if cls is None:
         classes = isinstance(model, _matmix.MixtureModel) and model.classes is not None
@@ -59,7 +56,7 @@ def load(path: str | os.PathLike[str], cls: type | None = None, *, scale: float 
     known = json.loads(options) if options else {}
     params = dict(known.get("python") or {}) if isinstance(known, dict) else {}
     shape = params.pop("sample_shape_", None) or _sample_shape(model, input, cls._preset)  # type: ignore[attr-defined]
-    batches = params.pop("n_batches_", None)
+    batches, flat = params.pop("n_batches_", None), params.pop("flat_", False)
     accepted = cls._get_param_names()  # type: ignore[attr-defined]
     params = {key: tuple(v) if isinstance(v, list) else v for key, v in params.items() if key in accepted}
     if not params:
@@ -70,24 +67,28 @@ def load(path: str | os.PathLike[str], cls: type | None = None, *, scale: float 
             params["components_per_class"] = len(model.weights) // len(model.classes[0])
         if shape is not None and len(shape) > 1:
             params["sample_shape"] = tuple(shape)
-        if input is not None and input.scale != 1.0:
+        if input is not None and input.scale != 1.0 and not input.like_contrast:
             params["scale"] = input.scale
+    if input is not None and not (input.missing is None and input.mask is None) and "missing" in accepted:
+        params["missing"] = "nan"
     estimator: Any = cls(**params)
     estimator.sample_shape_ = None if shape is None else tuple(shape)
     if shape is not None:
         estimator.n_features_in_ = math.prod(shape)
-    estimator.input_, estimator._scale_of_fit = input, estimator.scale
+    estimator.input_, estimator._scale_of_fit, estimator._flat = input, estimator.scale, bool(flat)
     if scale is not None:
         estimator.scale = scale
     if batches is not None:
         estimator.n_batches_ = int(batches)
     estimator._adopt(model, History.from_json(history))
+    estimator._of_recognizer = model if has_gallery else None
     return estimator
 
 
 def _sample_shape(model: Any, input: _matmix.Input | None, preset: str | None) -> Any:
     """The shape of one sample, as a model of this preset sees samples."""
-    if input is not None and preset is not None:
+    # A model of windows takes those, such as `Patches`; `PatchFisher.load` takes images.
+    if input is not None and preset is not None and input.patches is None:
         return input.shape
     # A mixture over rows knows the columns of a sample only.
     return None if preset == "mp2dpca" else model.shape

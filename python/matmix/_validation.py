@@ -14,9 +14,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from . import _matmix
-from ._blocks import Blocks, Parts, as_blocks
+from ._blocks import Blocks, LeftOut, Parts, as_blocks
 from ._elements import native, plain_array
-from ._on_gpu import check_device, is_on_gpu
+from ._on_gpu import OnGpu, check_device, is_on_gpu
 from ._output import of_kind
 from .datasets import DataSet
 
@@ -83,8 +83,21 @@ class Samples(NamedTuple):
     def described(self) -> _matmix.Input:
         """What a model that is fitted to these samples takes for input; of blocks, those with some samples are read."""
         opened = DataSet() if self.opened is None else self.opened
-        how = {name: opened[name] for name in ("resize", "colour", "missing") if name in opened}
-        return _matmix.Input.of(self.held(None, None, None), self.shape, self.scale, **how)
+        missing, mask = opened.get("missing"), opened.get("mask")
+        return _matmix.Input.of(
+            self.held(None, None, None),
+            self.shape,
+            self.scale,
+            resize=opened.get("resize"),
+            colour=opened.get("colour", False),
+            missing=self.missing if missing in (None, "error") else missing,
+            mask=None if mask is None else np.ascontiguousarray(mask, bool).ravel(),
+        )
+
+    @property
+    def for_another(self) -> Any:
+        """The samples as another estimator takes them, with what is known about how they were opened."""
+        return self.array if self.opened is None else DataSet({**self.opened, "data": self.array})
 
     def batches(self) -> Iterator[tuple[np.ndarray, int]]:
         """The array, or block after block, each with the number of its first sample."""
@@ -130,7 +143,25 @@ def check_samples(
     if opened is not None:
         X = opened.data
     samples = _shaped(estimator, X, reset, owner, owner_reset)._replace(missing=_missing_of(estimator), opened=opened)
+    if not reset:
+        samples = _observed(estimator, samples)
     return samples._replace(scale=estimator._factor(samples, fitting=reset), given=given(estimator, X))
+
+
+def _observed(estimator: Any, samples: Samples) -> Samples:
+    """The samples without the cells that the estimator's fit did not see."""
+    known = getattr(estimator, "input_", None)
+    told = samples.opened is not None and samples.opened.get("missing") is not None
+    if known is None or not known.hides(samples.shape, told):
+        return samples
+    if isinstance(samples.array, OnGpu):
+        raise TypeError(
+            "X is in the memory of a GPU, but a mask or a value says which cells of this model's samples were not "
+            "observed, and those are found on the processor: give X as NumPy's"
+        )
+    cells = LeftOut(known, samples.shape, told)
+    array = samples.array.without(cells) if isinstance(samples.array, Blocks) else cells(samples.array)
+    return samples._replace(array=array, missing="nan")
 
 
 def given(estimator: Any, X: Any) -> Any:

@@ -35,6 +35,8 @@ class DataSet(dict[str, Any]):
         Whether images kept their channels as a third mode.
     missing : str or None
         What told that a cell was not observed.
+    mask : ndarray of bool of shape (p_1, ..., p_D) or None
+        Whether each cell was observed, if a mask said it for all samples.
     """
 
     def __getattr__(self, key: str) -> Any:
@@ -170,7 +172,7 @@ def open(
 
 
 def _data_set(opened: tuple[Any, ...]) -> DataSet:
-    data, labels, name, format, (resize, colour, missing) = opened
+    data, labels, name, format, (resize, colour, missing, mask) = opened
     target = names = None
     if labels is not None:
         index, names = labels
@@ -188,4 +190,5 @@ def _data_set(opened: tuple[Any, ...]) -> DataSet:
         resize=resize,
         colour=colour,
         missing=missing,
+        mask=None if mask is None else mask.reshape(data.shape[1:]),
     )

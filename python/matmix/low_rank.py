@@ -75,7 +75,8 @@ class LowRank(ModelEstimator):
     sample_shape_ : tuple of int
     input_ : Input
         What the model takes for input: `shape`, `scale`, `dtype` and `range` of the values, and, for images that the
-        library has read, `resize` and `colour`. None if a model file does not say it.
+        library has read, `resize` and `colour`; `missing` and `mask` tell which cells were not observed. None if a
+        model file does not say it.
     rank_ : tuple of int
     model_ : LowRankModel
         The native model.

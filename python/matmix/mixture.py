@@ -160,7 +160,8 @@ class Mixture(DensityMixin, MixtureFitting):
     sample_shape_ : tuple of int
     input_ : Input
         What the model takes for input: `shape`, `scale`, `dtype` and `range` of the values, and, for images that the
-        library has read, `resize` and `colour`. None if a model file does not say it.
+        library has read, `resize` and `colour`; `missing` and `mask` tell which cells were not observed. None if a
+        model file does not say it.
     rank_ : tuple of int
     choice_ : Choice or None
         What components and ranks were chosen from, if they were.
@@ -288,7 +289,7 @@ class Mixture(DensityMixin, MixtureFitting):
 
         Returns
         -------
-        ndarray of shape (N, p_1, ..., p_D)
+        ndarray of shape (N, p_1, ..., p_D), or (N, P) if the model was fitted to flattened samples
         """
         check_is_fitted(self)
         cores, width = check_array(on_host(X)), self._n_features_out
@@ -297,8 +298,8 @@ class Mixture(DensityMixin, MixtureFitting):
                 f"the cores of all components are needed as transform gives them, shape (N, {width}); got {cores.shape}"
             )
         out = self.model_.inverse_transform(np.ascontiguousarray(cores, np.float64).ravel())
-        samples = Samples(cores, self.sample_shape_, False, given=given(self, X))
-        return samples.answered(samples.typed(out.reshape(len(cores), *self.sample_shape_)))
+        samples = Samples(cores, self.sample_shape_, self._flat, given=given(self, X))
+        return samples.answered(samples.like(out.reshape(len(cores), *self.sample_shape_)))
 
     def cores(self, X: Data) -> tuple[np.ndarray, np.ndarray]:
         """The core of every sample under its most probable component, and that component.

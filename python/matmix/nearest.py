@@ -98,7 +98,7 @@ class NearestCore(ClassifierMixin, BaseEstimator):
         check_consistent_length(samples.array, y)
         check_classification_targets(y)
         self.classes_, index = np.unique(y, return_inverse=True)
-        self.estimator_ = model if self.prefit else model.fit(samples.array)
+        self.estimator_ = model if self.prefit else model.fit(samples.for_another)
         answers = self._answers(samples)
         index = np.ascontiguousarray(index, np.int64)
         self.model_ = _matmix.Recognizer(answers, self._n_components, index, str(self.distance))

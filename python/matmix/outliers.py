@@ -81,7 +81,7 @@ class OutlierDetector(OutlierMixin, BaseEstimator):
         self._validate_params()
         model = Mixture(noise="t") if self.estimator is None else clone(self.estimator)
         samples = check_samples(model, X, reset=True, owner=self, owner_reset=True)
-        self.estimator_ = model.fit(samples.array, sample_weight=sample_weight)
+        self.estimator_ = model.fit(samples.for_another, sample_weight=sample_weight)
         scores = _comparable(self.estimator_.score_samples(samples.array), samples)
         self.offset_ = _threshold(scores, check_weights(sample_weight, samples.n), self.contamination)
         return self

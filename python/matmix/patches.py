@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Mapping
 from numbers import Integral, Real
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -165,6 +167,8 @@ class PatchModel(BaseEstimator):
     sample_shape_: tuple[int, ...]
     input_: _matmix.Input | None
     model_: Any
+    _of_recognizer: Mapping[str, Any] = MappingProxyType({})
+    """What the file of a recogniser says beside the model."""
 
     def _factor(self, samples: Samples, *, fitting: bool) -> float:
         """What the values of X are multiplied with: whatever makes them what the model knows."""
@@ -175,7 +179,7 @@ class PatchModel(BaseEstimator):
         """Images to fit to, and the options of the fit in the words of the library."""
         self._validate_params()
         samples = check_samples(self, here(X, type(self).__name__), reset=True)
-        self.sample_shape_, self.input_ = samples.shape, samples.described()
+        self.sample_shape_, self.input_, self._of_recognizer = samples.shape, samples.described(), {}
         options = {
             "components": self.n_components,
             "rank": check_rank(self.rank),
@@ -199,7 +203,8 @@ class PatchModel(BaseEstimator):
             The file. It appears whole or not at all.
         """
         check_is_fitted(self)
-        self.model_.save(os.fspath(path), self.input_, json.dumps({"python": self._plain_params()}, default=plain))
+        known = {**self._of_recognizer, "python": self._plain_params()}
+        self.model_.save(os.fspath(path), self.input_, json.dumps(known, default=plain))
 
     def _plain_params(self) -> dict[str, Any]:
         params = self.get_params(deep=False)
@@ -215,6 +220,8 @@ class PatchModel(BaseEstimator):
         kept = {key: tuple(v) if isinstance(v, list) else v for key, v in params.items() if key in accepted}
         self.set_params(**{**found, **kept})
         self.model_, self.input_ = model, input
+        if isinstance(known, dict):
+            self._of_recognizer = {name: known[name] for name in ("ridge", "classes") if name in known}
         if input is not None:
             self.sample_shape_ = tuple(input.shape)
             self.n_features_in_ = math.prod(input.shape)
@@ -439,7 +446,7 @@ class PatchRecognizer(ClassifierMixin, BaseEstimator):
         self.classes_, index = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError("y holds one class only; a classifier needs at least two")
-        self.fisher_ = fisher if self.prefit else fisher.fit(samples.array)
+        self.fisher_ = fisher if self.prefit else fisher.fit(samples.for_another)
         self.model_ = _matmix.PatchGallery(
             self.fisher_.model_,
             samples.array,

@@ -292,6 +292,12 @@ class TwoDPCA(GLRAM):
         return True
 
 
+class _PCA(LowRank):
+    """What the program calls pca: samples are vectors, or flattened."""
+
+    _preset = "pca"
+
+
 BY_PRESET: dict[str, type] = {
-    str(cls._preset): cls for cls in (MixB2DPPCA, MixPPCA, PPCA, PSOPCA, MP2DPCA, GLRAM, MPCA, TwoDPCA)
+    str(cls._preset): cls for cls in (MixB2DPPCA, MixPPCA, PPCA, PSOPCA, MP2DPCA, _PCA, GLRAM, MPCA, TwoDPCA)
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use matmix::data::{Buffer, Chunk, DataSet, Element, OpenOptions};
-use matmix::{History, Model, ModelFile};
+use matmix::{History, Model, ModelFile, Samples};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -16,10 +16,11 @@ use crate::mixture::MixtureModel;
 
 /// Samples, class of each sample and class names if there are any, name, format, how it was read.
 type Opened<'py> =
-    (Bound<'py, PyAny>, Option<(Bound<'py, PyArray1<i64>>, Vec<String>)>, String, &'static str, Reading);
+    (Bound<'py, PyAny>, Option<(Bound<'py, PyArray1<i64>>, Vec<String>)>, String, &'static str, Reading<'py>);
 
-/// The rows and columns that images were brought to, whether they kept their colours, what told that a cell was not observed.
-type Reading = (Option<(usize, usize)>, bool, Option<String>);
+/// The rows and columns that images were brought to, whether they kept their colours, what told that a cell was not observed, and which
+/// were if one mask said it for all samples.
+type Reading<'py> = (Option<(usize, usize)>, bool, Option<String>, Option<Bound<'py, PyArray1<bool>>>);
 
 /// The files that a name, a list of names (`a.npy,b.npy`) or a pattern (`parts/*.npy`) stands for.
 #[pyfunction]
@@ -83,7 +84,15 @@ enum Loaded {
 }
 
 fn opened<'py>(py: Python<'py>, set: DataSet, read: &OpenOptions) -> PyResult<Opened<'py>> {
-    let samples = &set.samples;
+    let x = stored(py, &set.samples)?;
+    let labels = set.labels.map(|l| (indices(py, l.index), l.names));
+    let missing = read.missing.map(|missing| missing.to_string());
+    let mask = set.mask.map(|mask| PyArray1::from_vec(py, mask));
+    Ok((x, labels, set.name, set.format, (read.resize, read.colour, missing, mask)))
+}
+
+/// The samples as an array of what they are stored as; where they are multiplied, bytes become single precision.
+pub(crate) fn stored<'py>(py: Python<'py>, samples: &Samples<'_>) -> PyResult<Bound<'py, PyAny>> {
     let n = samples.len();
     let elements = detached(py, || {
         if samples.scale() != 1.0 {
@@ -101,17 +110,15 @@ fn opened<'py>(py: Python<'py>, set: DataSet, read: &OpenOptions) -> PyResult<Op
         })
     })?;
     let shape = sides(&[n], samples.shape());
-    let x = match elements {
+    Ok(match elements {
         Loaded::U8(x) => array(py, x, &shape)?.into_any(),
         Loaded::F32(x) => array(py, x, &shape)?.into_any(),
         Loaded::F64(x) => array(py, x, &shape)?.into_any(),
-    };
-    let labels = set.labels.map(|l| (indices(py, l.index), l.names));
-    let read = (read.resize, read.colour, read.missing.map(|missing| missing.to_string()));
-    Ok((x, labels, set.name, set.format, read))
+    })
 }
 
-/// Reads a model file: the model, its preset's name, what it takes for input, its options and its history as JSON, or empty.
+/// Reads a model file: the model, its preset's name, what it takes for input, its options and its history as JSON, or empty, and whether
+/// it holds the gallery of a recogniser.
 #[pyfunction]
 pub(crate) fn load_model(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyTuple>> {
     let file = detached(py, || ModelFile::load(&path))?;
@@ -122,7 +129,7 @@ pub(crate) fn load_model(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, Py
     let options = if file.options.is_null() { String::new() } else { file.options.to_string() };
     let history = file.history.and_then(|h| serde_json::to_string(&h).ok()).unwrap_or_default();
     let input = file.input.map(|input| ModelInput { input });
-    (model, file.name, input, options, history).into_pyobject(py)
+    (model, file.name, input, options, history, file.gallery.is_some()).into_pyobject(py)
 }
 
 /// A model file from what Python knows: options and history are JSON or empty.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use matmix::data::{Element, Patches};
+use matmix::data::{Element, Gallery, Patches};
 use matmix::{
     FitOptions, Mixture, Model, ModelFile, PatchDenoiser, PatchDenoiserOptions, PatchFisher,
     PatchFisherOptions, PatchRecognizer,
@@ -108,16 +108,23 @@ fn told(file: &ModelFile) -> (Option<ModelInput>, String) {
     (file.input.clone().map(|input| ModelInput { input }), options)
 }
 
-fn pickled<'py>(py: Python<'py>, model: &Mixture, patches: &Patches, grid: usize) -> Pickled<'py> {
-    let bytes = ModelFile::new(Model::Mixture(model.clone())).to_bytes();
+fn pickled<'py>(
+    py: Python<'py>,
+    model: &Mixture,
+    patches: &Patches,
+    grid: usize,
+    gallery: Option<Gallery>,
+) -> Pickled<'py> {
+    let bytes = ModelFile { gallery, ..ModelFile::new(Model::Mixture(model.clone())) }.to_bytes();
     (PyBytes::new(py, &bytes), serde_json::to_string(patches).unwrap_or_default(), grid)
 }
 
-fn unpickled(bytes: &[u8], patches: &str) -> PyResult<(Mixture, Patches)> {
+fn unpickled(bytes: &[u8], patches: &str) -> PyResult<(Mixture, Patches, Option<Gallery>)> {
     let wrong = |text: String| PyValueError::new_err(format!("what was pickled cannot be read: {text}"));
     let patches = serde_json::from_str(patches).map_err(|error| wrong(error.to_string()))?;
-    match ModelFile::from_bytes("pickled model", bytes).map_err(to_python)?.model {
-        Model::Mixture(model) => Ok((model, patches)),
+    let file = ModelFile::from_bytes("pickled model", bytes).map_err(to_python)?;
+    match file.model {
+        Model::Mixture(model) => Ok((model, patches, file.gallery)),
         Model::LowRank(_) => Err(wrong("it holds no mixture".into())),
     }
 }
@@ -126,6 +133,8 @@ fn unpickled(bytes: &[u8], patches: &str) -> PyResult<(Mixture, Patches)> {
 #[pyclass(frozen, module = "matmix._matmix")]
 pub(crate) struct PatchFisherModel {
     fisher: PatchFisher,
+    /// What else was in the file of a recogniser: it is written back.
+    gallery: Option<Gallery>,
 }
 
 /// Fits a mixture to patches of images.
@@ -146,7 +155,7 @@ pub(crate) fn fit_patch_fisher(
     let images = x.samples(&shape, None, None, scale)?;
     let options =
         PatchFisherOptions { size, stride, contrast, grid, max_patches, fit: fit_options(options)? };
-    Ok(PatchFisherModel { fisher: detached(py, || PatchFisher::fit(&images, &options))? })
+    Ok(PatchFisherModel { fisher: detached(py, || PatchFisher::fit(&images, &options))?, gallery: None })
 }
 
 #[pymethods]
@@ -196,6 +205,7 @@ impl PatchFisherModel {
         options: &str,
     ) -> PyResult<()> {
         let file = file_of(self.fisher.model(), self.fisher.patches(), input, options);
+        let file = ModelFile { gallery: self.gallery.clone(), ..file };
         detached(py, || file.save(&path))
     }
 
@@ -205,19 +215,20 @@ impl PatchFisherModel {
         let file = detached(py, || ModelFile::load(&path))?;
         let fisher = PatchFisher::from_file(&file, grid).map_err(to_python)?;
         let (input, options) = told(&file);
-        Ok((Self { fisher }, input, options))
+        Ok((Self { fisher, gallery: file.gallery }, input, options))
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Pickled<'py>)> {
-        let parts = pickled(py, self.fisher.model(), self.fisher.patches(), self.fisher.grid());
+        let gallery = self.gallery.clone();
+        let parts = pickled(py, self.fisher.model(), self.fisher.patches(), self.fisher.grid(), gallery);
         Ok((py.get_type::<Self>().getattr("from_parts")?, parts))
     }
 
     /// The way back from what is pickled.
     #[staticmethod]
     fn from_parts(bytes: &[u8], patches: &str, grid: usize) -> PyResult<Self> {
-        let (model, patches) = unpickled(bytes, patches)?;
-        Ok(Self { fisher: PatchFisher::new(model, patches, grid).map_err(to_python)? })
+        let (model, patches, gallery) = unpickled(bytes, patches)?;
+        Ok(Self { fisher: PatchFisher::new(model, patches, grid).map_err(to_python)?, gallery })
     }
 }
 
@@ -275,7 +286,7 @@ impl PatchGallery {
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<KnownImages> {
         let file = detached(py, || ModelFile::load(&path))?;
         let recognizer = PatchRecognizer::from_file(&file).map_err(to_python)?;
-        let fisher = PatchFisherModel { fisher: recognizer.fisher().clone() };
+        let fisher = PatchFisherModel { fisher: recognizer.fisher().clone(), gallery: file.gallery.clone() };
         let names = file.gallery.as_ref().map(|gallery| gallery.names.clone()).unwrap_or_default();
         let (input, options) = told(&file);
         Ok((Self { recognizer, file }, fisher, names, input, options))
@@ -422,7 +433,7 @@ impl PatchDenoiserModel {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Pickled<'py>)> {
-        let parts = pickled(py, self.denoiser.model(), self.denoiser.patches(), 0);
+        let parts = pickled(py, self.denoiser.model(), self.denoiser.patches(), 0, None);
         Ok((py.get_type::<Self>().getattr("from_parts")?, parts))
     }
 
@@ -430,7 +441,7 @@ impl PatchDenoiserModel {
     #[staticmethod]
     fn from_parts(bytes: &[u8], patches: &str, grid: usize) -> PyResult<Self> {
         let _ = grid;
-        let (model, patches) = unpickled(bytes, patches)?;
+        let (model, patches, _) = unpickled(bytes, patches)?;
         Ok(Self { denoiser: PatchDenoiser::new(model, patches).map_err(to_python)? })
     }
 }

@@ -159,7 +159,7 @@ def test_python_has_the_defaults_and_the_names_of_the_library():
     for estimator in (matmix.Mixture(random_state=0), matmix.PPCA(random_state=0)):
         start = estimator._start()
         assert {**estimator._options(start), "start": start} == json.loads(_matmix.DEFAULTS)
-    assert set(BY_PRESET) == set(_matmix.PRESETS) - {"pca"}
+    assert set(BY_PRESET) == set(_matmix.PRESETS)
     for name, cls in BY_PRESET.items():
         assert issubclass(cls, matmix.Mixture) == _matmix.PRESETS[name].is_mixture
 

@@ -3,7 +3,9 @@
 import json
 import os
 import pickle
+import shutil
 import subprocess
+from pathlib import Path
 
 import matmix
 import numpy as np
@@ -11,7 +13,11 @@ import pytest
 from matmix import _matmix
 from same_bits import assert_same_parameters
 from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+ROOT = Path(__file__).resolve().parents[2]
+with_cargo = pytest.mark.skipif(shutil.which("cargo") is None, reason="needs cargo to run the Rust example")
 in_the_shell = pytest.mark.skipif("MATMIX_BIN" not in os.environ, reason="MATMIX_BIN does not name the program")
 OPTIONS = {"n_components": 2, "rank": 3, "max_iter": 5, "tol": 0, "random_state": 1}
 IN_THE_SHELL = ["-k", 2, "-r", 3, "--max-iter", 5, "--tol", 0, "--seed", 1]
@@ -28,6 +34,14 @@ def shell(*arguments):
 def scores_in_the_shell(model, data, folder):
     shell("score", model, data, "-o", folder / "scores.npy", "--force")
     return np.load(folder / "scores.npy")
+
+
+def rust(*arguments):
+    """The scores that the example of the library prints: it fits as `OPTIONS` say."""
+    command = ["cargo", "run", "--quiet", "--features", "matmix/ndarray", "--example", "model_input", "--"]
+    done = subprocess.run([*command, *map(str, arguments)], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return np.array([float(line) for line in done.stdout.split()])
 
 
 @pytest.fixture(scope="module")
@@ -282,3 +296,168 @@ def test_what_was_opened_is_an_array_wherever_one_is_taken(pictures):
         np.testing.assert_array_equal(getattr(model, ask)(images), getattr(model, ask)(images.data), err_msg=name)
     again = matmix.datasets.open(pictures, like=known["LowRank"])
     assert (again.resize, again.colour, again.missing) == ((8, 6), False, None)
+
+
+@with_cargo
+@pytest.mark.parametrize("colour", [False, True])
+@pytest.mark.parametrize("resize", [None, (8, 6)])
+@pytest.mark.parametrize("family", [matmix.MixB2DPPCA, matmix.MP2DPCA, matmix.MixPPCA])
+def test_from_rust_to_python_and_back(npy, pictures, tmp_path, family, resize, colour):
+    if colour and (resize is None or family is matmix.MP2DPCA):
+        pytest.skip("only images have colours, and rows are those of matrices")
+    data = npy if resize is None else pictures
+    how = {"resize": resize, "colour": colour}
+    theirs, ours = tmp_path / "rust.mm", tmp_path / "python.mm"
+    wanted = rust("fit", theirs, data, family._preset, json.dumps({"scale": BYTES, **how}))
+    np.testing.assert_allclose(rust("score", theirs, data), wanted, rtol=1e-12)
+    model = matmix.load(theirs)
+    assert type(model) is family
+    assert (model.input_.scale, model.input_.resize, model.input_.colour) == (BYTES, resize, colour)
+    np.testing.assert_allclose(model.score_samples(matmix.datasets.open(data, like=model)), wanted, rtol=1e-12)
+    # The same fit here is the same model, and Rust and Python read from its file what they are told here.
+    own = family(**OPTIONS, scale=BYTES).fit(matmix.datasets.open(data, **how))
+    assert own.input_ == model.input_
+    own.save(ours)
+    scores = own.score_samples(matmix.datasets.open(data, **how))
+    np.testing.assert_allclose(rust("score", ours, data), scores, rtol=1e-12)
+    again = matmix.load(ours)
+    np.testing.assert_array_equal(again.score_samples(matmix.datasets.open(data, like=again)), scores)
+    model.save(tmp_path / "back.mm")
+    np.testing.assert_allclose(rust("score", tmp_path / "back.mm", data), wanted, rtol=1e-12)
+
+
+@in_the_shell
+@pytest.mark.parametrize("told", ["mask", "fill"])
+def test_cells_that_were_missing_in_the_shell_are_missing_in_python(X, npy, tmp_path, told):
+    mask = np.ones((28, 28), np.uint8)
+    mask[8:12, 5:20] = 0
+    np.save(tmp_path / "mask.npy", mask)
+    how = ["--mask", tmp_path / "mask.npy"] if told == "mask" else ["--missing", "255"]
+    there = tmp_path / "m.mm"
+    shell("fit", npy, "-o", there, "--scale", "1/255", *how, *IN_THE_SHELL)
+    model = matmix.load(there)
+    assert (model.input_.missing, model.missing) == ({"mask": None, "fill": "255"}[told], "nan")
+    wanted = scores_in_the_shell(there, npy, tmp_path)
+    # As if somebody had marked the cells here.
+    observed = np.where(mask == 0 if told == "mask" else X == 255, np.nan, X.astype(np.float32))
+    np.testing.assert_allclose(model.score_samples(observed), wanted, rtol=1e-12)
+    for data in (X, X.reshape(200, 784), X.astype(np.int16), matmix.datasets.open(npy, like=model)):
+        np.testing.assert_array_equal(model.score_samples(data), wanted)
+    for data in (matmix.Parts([X[:70], X[70:]]), matmix.Parts(str(npy)), matmix.Parts([X.astype(np.int16)])):
+        np.testing.assert_allclose(model.score_samples(data), wanted, rtol=1e-12)
+    assert model.reconstruct(X).shape == X.shape and model.transform(X.reshape(200, 784)).shape == (200, 18)
+    assert model.bic(X) == pytest.approx(model.bic(observed))
+    # The way back, and what only looks like a mask of these samples.
+    model.save(tmp_path / "again.mm")
+    np.testing.assert_array_equal(scores_in_the_shell(tmp_path / "again.mm", npy, tmp_path), wanted)
+    assert matmix.load(tmp_path / "again.mm").input_ == model.input_
+    said = shell("info", there).stdout
+    assert ("60 cells of a mask left out" in said, "told by" in said) == (told == "mask", told == "fill")
+
+
+@in_the_shell
+def test_dask_arrays_lack_the_cells_that_the_fit_did_not_see(X, npy, tmp_path):
+    dask = pytest.importorskip("dask.array")
+    shell("fit", npy, "-o", tmp_path / "m.mm", "--missing", "255", *IN_THE_SHELL)
+    model = matmix.load(tmp_path / "m.mm")
+    wanted = model.score_samples(X)
+    for numbers in (X, X.astype(np.int16)):
+        lazy = dask.from_array(numbers, chunks=(80, 28, 28))
+        np.testing.assert_allclose(model.score_samples(lazy).compute(), wanted, rtol=1e-12)
+
+
+def test_missing_cells_are_remembered_however_samples_are_held(X, npy, tmp_path):
+    broken = X.astype(np.float32)
+    broken[:, 3, 4:9] = np.nan
+    model = matmix.Mixture(**OPTIONS, missing="nan").fit(broken)
+    assert model.input_.missing == "nan" and model.input_ == clone(model).fit(matmix.Parts([broken])).input_
+    assert matmix.Mixture(**OPTIONS).fit(X).input_.missing is None
+    model.save(tmp_path / "m.mm")
+    np.save(tmp_path / "broken.npy", broken)
+    if "MATMIX_BIN" in os.environ:
+        scores = scores_in_the_shell(tmp_path / "m.mm", tmp_path / "broken.npy", tmp_path)
+        np.testing.assert_array_equal(scores, model.score_samples(broken))
+    # What a file was opened with goes before what the estimator knows.
+    mask = np.zeros((28, 28), np.uint8)
+    mask[4:20, 6:] = 1
+    np.save(tmp_path / "mask.npy", mask)
+    masked = matmix.datasets.open(npy, mask=tmp_path / "mask.npy")
+    np.testing.assert_array_equal(masked.mask, mask == 1)
+    known = clone(model).fit(masked).input_
+    np.testing.assert_array_equal(known.mask.reshape(28, 28), mask == 1)
+    filled = matmix.datasets.open(npy, missing=255)
+    known = clone(model).fit(filled)
+    assert known.input_.missing == "255" and pickle.loads(pickle.dumps(known)).input_ == known.input_
+    np.testing.assert_array_equal(known.score_samples(X), known.score_samples(filled))
+
+
+@in_the_shell
+@pytest.mark.parametrize("contrast", ["kept", "none", "0.1"])
+def test_a_model_of_windows_keeps_what_its_images_were(X, npy, tmp_path, contrast):
+    there = tmp_path / "m.mm"
+    windows = ["--patches", 6, "--stride", 2, "--contrast", contrast]
+    shell("fit", npy, "-o", there, "--scale", "1/255", *windows, *IN_THE_SHELL)
+    model = matmix.load(there)
+    known = model.input_
+    assert (known.shape, known.scale, known.patches) == ((28, 28), BYTES, ([6], [2]))
+    assert model.sample_shape_ == (6, 6) and model.scale == (None if contrast == "0.1" else BYTES)
+    how = {"kept": "kept", "none": None, "0.1": 0.1}[contrast]
+    of_bytes = model.score(matmix.Patches(X, 6, 2, contrast=how))
+    own = matmix.load(there, scale=1.0)
+    assert of_bytes == pytest.approx(own.score(matmix.Patches(X * BYTES, 6, 2, contrast=how)), rel=1e-4)
+    model.save(tmp_path / "again.mm")
+    again = matmix.load(tmp_path / "again.mm")
+    assert again.input_ == known and again.sample_shape_ == (6, 6)
+    assert again.score(matmix.Patches(X, 6, 2, contrast=how)) == of_bytes
+    said = json.loads(shell("info", tmp_path / "again.mm", "--json").stdout)
+    assert said["input"]["patches"] == json.loads(shell("info", there, "--json").stdout)["input"]["patches"]
+
+
+def test_what_was_opened_is_remembered_by_those_who_fit_another(pictures, tmp_path):
+    images = matmix.datasets.open(pictures, resize=(8, 6), colour=True)
+    classes = np.arange(40) % 3
+    inner = {
+        "NearestCore": matmix.NearestCore(matmix.Mixture(**OPTIONS)).fit(images, classes).estimator_,
+        "OutlierDetector": matmix.OutlierDetector(matmix.Mixture(**OPTIONS)).fit(images).estimator_,
+    }
+    fisher = matmix.PatchFisher(2, 2, size=4, grid=2, iterations=2, random_state=0)
+    inner["PatchRecognizer"] = matmix.PatchRecognizer(fisher).fit(images, classes).fisher_
+    for name, model in inner.items():
+        assert (model.input_.resize, model.input_.colour) == ((8, 6), True), name
+        model.save(tmp_path / "m.mm")
+        np.testing.assert_array_equal(matmix.datasets.open(pictures, like=model).data, images.data, err_msg=name)
+
+
+@in_the_shell
+def test_pca_of_matrices_takes_the_same_matrices(X, npy, tmp_path):
+    shell("fit", npy, "-o", tmp_path / "m.mm", "--model", "pca", "-r", 3, "--scale", "1/255")
+    model = matmix.load(tmp_path / "m.mm")
+    assert (model.sample_shape_, model.rank_) == ((28, 28), (3,))
+    # PCA by its definition.
+    centred = X.reshape(200, 784) * BYTES
+    centred = centred - centred.mean(axis=0)
+    rebuilt = np.linalg.svd(centred, full_matrices=False)[2][:3]
+    error = np.sqrt(((centred - centred @ rebuilt.T @ rebuilt) ** 2).sum(axis=1).mean())
+    assert model.reconstruction_error(X) == pytest.approx(error, rel=1e-5)
+    np.testing.assert_array_equal(model.transform(X), model.transform(X.reshape(200, 784)))
+    assert model.reconstruct(X).shape == X.shape
+    model.save(tmp_path / "again.mm")
+    again = matmix.load(tmp_path / "again.mm")
+    assert again.input_ == model.input_
+    np.testing.assert_array_equal(again.transform(X), model.transform(X))
+    told = [json.loads(shell("info", tmp_path / name, "--json").stdout) for name in ("m.mm", "again.mm")]
+    assert told[0]["model"] == told[1]["model"] == "pca"
+
+
+def test_flat_samples_are_rebuilt_flat(X, tmp_path):
+    flat = X.reshape(200, 784)
+    model = matmix.Mixture(**OPTIONS, sample_shape=(28, 28)).fit(flat)
+    rebuilt = model.inverse_transform(model.transform(flat))
+    assert rebuilt.shape == flat.shape
+    model.save(tmp_path / "m.mm")
+    again = matmix.load(tmp_path / "m.mm")
+    np.testing.assert_array_equal(again.inverse_transform(again.transform(flat)), rebuilt)
+    whole = matmix.Mixture(**OPTIONS).fit(X)
+    np.testing.assert_array_equal(whole.inverse_transform(whole.transform(X)), rebuilt.reshape(X.shape))
+    pipeline = make_pipeline(StandardScaler(), matmix.Mixture(**OPTIONS, sample_shape=(28, 28))).fit(flat)
+    assert pipeline.inverse_transform(pipeline.transform(flat)).shape == flat.shape

@@ -163,6 +163,17 @@ def test_a_recogniser_is_kept_with_its_gallery(tmp_path):
         assert np.array_equal(again.scores(X[100:140]), model.scores(X[100:140]))
         assert np.array_equal(again.predict(X[100:140]), model.predict(X[100:140]))
     assert matmix.PatchFisher.load(tmp_path / "known.mm").transform(X[:2]).shape[0] == 2
+    # Whoever reads a part of the file writes all of it, or says that it cannot.
+    part = pickle.loads(pickle.dumps(matmix.PatchFisher.load(tmp_path / "known.mm")))
+    part.save(tmp_path / "again.mm")
+    again = matmix.PatchRecognizer.load(tmp_path / "again.mm")
+    assert np.array_equal(again.scores(X[100:140]), model.scores(X[100:140]))
+    assert (again.ridge, again.classes_.dtype) == (model.ridge, model.classes_.dtype)
+    mixture = matmix.load(tmp_path / "known.mm")
+    with pytest.raises(ValueError, match="from the file of a recogniser"):
+        mixture.save(tmp_path / "mixture.mm")
+    assert not (tmp_path / "mixture.mm").exists()
+    mixture.set_params(max_iter=1, tol=0).fit(matmix.Patches(X[:10])).save(tmp_path / "mixture.mm")
     with pytest.raises(ValueError, match="gallery"):
         fisher.fit(X[:50]).save(tmp_path / "alone.mm")
         matmix.PatchRecognizer.load(tmp_path / "alone.mm")

@@ -193,7 +193,7 @@ impl Reading {
             Some(before) => before.images(&options),
             None => options,
         };
-        input.with_images(&read).with_mask(data.mask.as_deref())
+        input.with_mask(data.mask.as_deref()).with_images(&read)
     }
 
     /// Refuses a model that would have the same data opened in another way than the first.

@@ -17,8 +17,16 @@ use crate::error::{Error, Result};
 /// Samples that are looked at to see where their values lie, spread over all of them.
 const LOOKED_AT: usize = 256;
 
-/// A factor that takes values to another range altogether, as 1/255 and 1/100 do: what lies in that range already is not multiplied again.
+/// A factor of this magnitude or less takes bytes to another range altogether: what lies in that range already is not multiplied again.
 const TO_ANOTHER_RANGE: f64 = 0.01;
+
+/// What the numbers of pixels are divided by to be fractions, whatever type they are stored as. Percentages are not among these: a few
+/// of them may well lie below 1.
+const WHITE: [f64; 4] = [255.0, 256.0, 65_535.0, 65_536.0];
+
+/// Whole numbers are plainly not what a model of fractions knows where they are so many times as large: counts of 0 and 1 may be
+/// followed by a 2.
+const CLEARLY_LARGER: f64 = 8.0;
 
 /// A set of samples that can be looked at, wherever it is: in this process, or where an [`Engine`](crate::Engine) has it.
 ///
@@ -142,7 +150,8 @@ impl Input {
         Self { resize: options.resize, colour: options.colour, missing: missing.or(self.missing), ..self }
     }
 
-    /// The same with a mask that all samples had, if they had one: whether each cell was observed.
+    /// The same with a mask that all samples had, if they had one: whether each cell was observed. It is what told that a cell was not,
+    /// unless [`with_images`](Self::with_images) says afterwards that something else did, too.
     pub fn with_mask(self, observed: Option<&[bool]>) -> Self {
         // Runs of observed cells have even places; the first may be empty.
         let mut mask = Vec::new();
@@ -154,7 +163,8 @@ impl Input {
                 *last += 1;
             }
         }
-        Self { mask, ..self }
+        let missing = self.missing.filter(|missing| mask.is_empty() || *missing != Unobserved::Nan);
+        Self { mask, missing, ..self }
     }
 
     /// The same way to read images and missing cells, where `options` do not say another one.
@@ -206,8 +216,11 @@ impl Input {
     }
 
     /// The samples with the same cells not observed as the model's had: those behind its mask (unless they have another size), those that
-    /// hold the value which stood for that.
-    fn observed<'a>(&self, samples: Samples<'a>) -> Result<Samples<'a>> {
+    /// hold the value which stood for that (unless NaN is a missing cell of theirs already).
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn observed<'a>(&self, samples: Samples<'a>) -> Result<Samples<'a>> {
         let samples = match self.missing {
             // Whoever has opened them the same way has told already which are missing.
             Some(Unobserved::Value(fill)) if samples.missing() == Missing::Error => {
@@ -249,29 +262,36 @@ impl Input {
     ///
     /// # Errors
     /// If it is plain that this cannot be meant: whole numbers of bytes, of whatever type, where the model knows values from 0 to 1; values
-    /// up to 1 where a factor made such values of larger ones; samples that already have another factor than the model's.
+    /// up to 1 where a factor made such values of pixels; samples that already have another factor than the model's.
     pub fn factor(&self, samples: &(impl Glance + ?Sized)) -> Result<f64> {
-        if samples.scale() == self.scale && self.scale != 1.0 {
-            return Ok(1.0);
-        }
-        let has_another = samples.scale() != 1.0 && self.scale != 1.0;
-        let Some(expected) = self.range else { return Ok(self.scale) };
-        let own = largest(expected);
-        // A black image is black by any factor.
-        let may_be_bytes = self.scale == 1.0 && expected[0] >= 0.0 && own <= 1.0;
-        let may_be_fractions = self.scale <= TO_ANOTHER_RANGE && samples.element() != Element::U8;
+        let is_multiplied = samples.scale() != 1.0;
+        // What has a factor is not given another one, whoever gave it.
+        let factor = if is_multiplied { 1.0 } else { self.scale };
+        let has_another = is_multiplied && self.scale != 1.0 && samples.scale() != self.scale;
+        let Some(expected) = self.range else { return Ok(factor) };
+        let may_be_bytes = self.scale == 1.0 && expected[0] >= 0.0 && largest(expected) <= 1.0;
+        let may_be_fractions = !is_multiplied && self.was_pixels() && samples.element() != Element::U8;
         if !(has_another || may_be_bytes || may_be_fractions) {
-            return Ok(self.scale);
+            return Ok(factor);
         }
-        let Seen { range: Some(found), could_be_bytes } = look(samples)? else { return Ok(self.scale) };
-        let bytes_for_fractions = may_be_bytes && could_be_bytes && largest(found) > 1.0;
-        // The bytes of the fit may all have been dark; fractions go up to 1.
-        let range = if self.element == Element::U8 { own.max(1.0) } else { own };
-        let fractions_for_bytes = may_be_fractions && largest(found) > 0.0 && largest(found) <= range;
+        let Seen { range: Some(found), could_be_bytes } = look(samples)? else { return Ok(factor) };
+        // The pixels of the fit may all have been dark; fractions go up to 1.
+        let fractions = largest(expected).max(1.0);
+        let bytes_for_fractions =
+            may_be_bytes && could_be_bytes && largest(found) > CLEARLY_LARGER * fractions;
+        // A black image is black by any factor.
+        let fractions_for_bytes = may_be_fractions && largest(found) > 0.0 && largest(found) <= fractions;
         if has_another || bytes_for_fractions || fractions_for_bytes {
             return Err(Error::Values { found, expected, scale: self.scale });
         }
-        Ok(self.scale)
+        Ok(factor)
+    }
+
+    /// Whether the factor of the fit made fractions of the numbers of pixels.
+    fn was_pixels(&self) -> bool {
+        let factor = self.scale.abs();
+        let is_of_white = WHITE.iter().any(|white| (factor * white - 1.0).abs() < 1e-6);
+        is_of_white || self.element == Element::U8 && factor <= TO_ANOTHER_RANGE
     }
 }
 
@@ -362,6 +382,10 @@ mod tests {
         let masked = input.masked(bytes()).unwrap().to_f64(3..4).unwrap();
         assert!(masked.iter().zip(seen).all(|(x, seen)| x.is_nan() != seen));
         assert_eq!(input.clone().with_mask(Some(&[true, true, false, false])).mask, [2, 2]);
+        // That NaN is a missing cell of masked samples says nothing that the mask does not.
+        let of_nan = Input { missing: Some(Unobserved::Nan), ..input.clone() };
+        assert_eq!(of_nan.clone().with_mask(Some(&seen)), input);
+        assert_eq!(of_nan.with_mask(None).missing, Some(Unobserved::Nan));
         assert!(input.with_mask(None).mask.is_empty());
     }
 
@@ -409,11 +433,43 @@ mod tests {
         let of_bytes = input(&scaled);
         assert_eq!(of_bytes.scaled(&scaled).unwrap().scale(), 1.0 / 255.0);
         let other = bytes().scaled(0.1).unwrap();
-        let found =
-            Error::Values { found: [0.0, 24.7], expected: of_bytes.range.unwrap(), scale: 1.0 / 255.0 };
-        assert_eq!(of_bytes.scaled(&other).unwrap_err(), found);
+        // The largest of the bytes is 19 · 13 = 247 or, beyond 255, 39 · 13 − 256 = 251.
+        let expected = [0.0, 251.0 / 255.0];
+        let Err(Error::Values { found, expected: known, scale }) = of_bytes.scaled(&other) else {
+            panic!("values with another factor were taken");
+        };
+        for (found, wanted) in [(found, [0.0, 25.1]), (known, expected), ([scale; 2], [1.0 / 255.0; 2])] {
+            assert!((0..2).all(|end| (found[end] - wanted[end]).abs() < 1e-12), "{found:?}, not {wanted:?}");
+        }
         // A model of values as they are takes fractions, whatever made them.
         assert_eq!(input(&fractions()).scaled(&scaled).unwrap().scale(), 1.0 / 255.0);
+        // Where nobody knows what the values of the fit were, they are left as they were made.
+        let of_nobody_knows = Input { range: None, ..of_bytes };
+        assert_eq!(of_nobody_knows.scaled(&other).unwrap().scale(), 0.1);
+        assert_eq!(of_nobody_knows.scaled(&bytes()).unwrap().scale(), 1.0 / 255.0);
+    }
+
+    #[test]
+    fn a_factor_below_zero_is_one_like_any_other() {
+        let turned = fractions().scaled(-1.0).unwrap();
+        assert_eq!(input(&turned).scaled(&fractions()).unwrap().scale(), -1.0);
+        // Bytes that were turned around are bytes all the same.
+        let of_bytes = input(&bytes().scaled(-1.0 / 255.0).unwrap());
+        assert_eq!(of_bytes.scaled(&bytes()).unwrap().scale(), -1.0 / 255.0);
+        assert!(matches!(of_bytes.scaled(&fractions()), Err(Error::Values { .. })));
+    }
+
+    #[test]
+    fn what_may_be_meant_is_not_refused() {
+        let of = |values: &[f64]| Samples::from_vec(&[2], values.to_vec()).unwrap();
+        // Percentages may all be small.
+        let of_percentages = input(&of(&[0.0, 100.0, 37.25, 0.5]).scaled(0.01).unwrap());
+        assert_eq!(of_percentages.scaled(&of(&[0.25, 0.75])).unwrap().scale(), 0.01);
+        // Where there were counts of 0 and 1 there may be a 2; nine times as much is something else.
+        let counts = |most: u8| Samples::from_vec(&[2], vec![0, 1, 1, most]).unwrap();
+        let of_counts = input(&counts(1));
+        assert!(of_counts.scaled(&counts(2)).is_ok() && of_counts.scaled(&counts(8)).is_ok());
+        assert!(matches!(of_counts.scaled(&counts(9)), Err(Error::Values { .. })));
     }
 
     #[test]
