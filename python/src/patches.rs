@@ -118,7 +118,7 @@ fn unpickled(bytes: &[u8], patches: &str) -> PyResult<(Mixture, Patches)> {
     let patches = serde_json::from_str(patches).map_err(|error| wrong(error.to_string()))?;
     match ModelFile::from_bytes("pickled model", bytes).map_err(to_python)?.model {
         Model::Mixture(model) => Ok((model, patches)),
-        Model::LowRank(_) => Err(wrong("it holds no mixture".into())),
+        _ => Err(wrong("it holds no mixture".into())),
     }
 }
 

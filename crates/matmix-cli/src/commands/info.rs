@@ -113,6 +113,7 @@ fn model(file: &ModelFile) -> String {
     let name = file.name.as_deref().unwrap_or(match model {
         Model::Mixture(_) => "mixture",
         Model::LowRank(_) => "low rank",
+        _ => "model",
     });
     let mut text = format!(
         "{name}: {} of cores {} for samples of {}, {} parameters\n",
@@ -179,6 +180,7 @@ fn model(file: &ModelFile) -> String {
             }
             text.push_str(&format!("\n{table}"));
         }
+        _ => {}
     }
     text
 }
@@ -220,7 +222,7 @@ fn model_json(file: &ModelFile) -> Value {
             let noise: Vec<f64> = m.components().iter().map(|c| c.noise_variance()).collect();
             (json!(m.weights()), json!(noise), json!(m.degrees_of_freedom()))
         }
-        Model::LowRank(_) => (Value::Null, Value::Null, Value::Null),
+        _ => (Value::Null, Value::Null, Value::Null),
     };
     let mut told = json!({
         "model": file.name, "shape": file.model.shape(), "rank": file.model.rank(),
