@@ -47,9 +47,9 @@ soak: ## a fit killed 200 times, and broken files for SECONDS_EACH seconds per r
 lint: ## formatting and lints, without a single warning; an example on every public type
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --features matmix/ndarray -- -D warnings
-	cargo clippy -p matmix --no-default-features -- -D warnings
-	cargo clippy -p matmix --no-default-features --features report -- -D warnings
-	RUSTDOCFLAGS='-D warnings -A rustdoc::private_intra_doc_links' cargo doc --quiet --no-deps -p matmix --features ndarray,cuda
+	cargo clippy -p matmix --no-default-features --all-targets -- -D warnings
+	for feature in formats images report demo; do cargo clippy -p matmix --no-default-features --features $$feature -- -D warnings || exit 1; done
+	RUSTDOCFLAGS='-D warnings' cargo doc --quiet --no-deps -p matmix --features ndarray,cuda
 	python3 scripts/examples.py target/doc/matmix
 	python3 scripts/features.py
 	python3 scripts/folders.py

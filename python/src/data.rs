@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use matmix::data::{Buffer, Chunk, DataSet, Element, OpenOptions};
 use matmix::{History, Model, ModelFile, Samples};
 use numpy::PyArray1;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -107,6 +108,7 @@ pub(crate) fn stored<'py>(py: Python<'py>, samples: &Samples<'_>) -> PyResult<Bo
             Chunk::U8(x) => Loaded::U8(x.to_vec()),
             Chunk::F32(x) => Loaded::F32(x.to_vec()),
             Chunk::F64(x) => Loaded::F64(x.to_vec()),
+            other => Loaded::F64((0..other.len()).map(|i| other.get(i)).collect()),
         })
     })?;
     let shape = sides(&[n], samples.shape());
@@ -125,6 +127,7 @@ pub(crate) fn load_model(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, Py
     let model = match file.model {
         Model::Mixture(model) => Bound::new(py, MixtureModel { model })?.into_any(),
         Model::LowRank(model) => Bound::new(py, LowRankModel { model })?.into_any(),
+        _ => return Err(PyValueError::new_err("models of this kind have no class in Python")),
     };
     let options = if file.options.is_null() { String::new() } else { file.options.to_string() };
     let history = file.history.and_then(|h| serde_json::to_string(&h).ok()).unwrap_or_default();

@@ -124,7 +124,7 @@ impl LowRankModel {
     fn from_bytes(bytes: &[u8]) -> PyResult<Self> {
         match ModelFile::from_bytes("pickled model", bytes).map_err(to_python)?.model {
             Model::LowRank(model) => Ok(Self { model }),
-            Model::Mixture(_) => Err(PyValueError::new_err("the bytes hold a mixture, not a low-rank model")),
+            _ => Err(PyValueError::new_err("the bytes hold another model than a low-rank one")),
         }
     }
 }

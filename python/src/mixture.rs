@@ -420,7 +420,7 @@ impl MixtureModel {
     fn from_bytes(bytes: &[u8]) -> PyResult<Self> {
         match ModelFile::from_bytes("pickled model", bytes).map_err(to_python)?.model {
             Model::Mixture(model) => Ok(Self { model }),
-            Model::LowRank(_) => Err(PyValueError::new_err("the bytes hold a low-rank model, not a mixture")),
+            _ => Err(PyValueError::new_err("the bytes hold another model than a mixture")),
         }
     }
 }

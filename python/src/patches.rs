@@ -125,7 +125,7 @@ fn unpickled(bytes: &[u8], patches: &str) -> PyResult<(Mixture, Patches, Option<
     let file = ModelFile::from_bytes("pickled model", bytes).map_err(to_python)?;
     match file.model {
         Model::Mixture(model) => Ok((model, patches, file.gallery)),
-        Model::LowRank(_) => Err(wrong("it holds no mixture".into())),
+        _ => Err(wrong("it holds no mixture".into())),
     }
 }
 

@@ -349,7 +349,7 @@ impl Seen {
     pub(crate) fn mixture(&self, what: &str) -> anyhow::Result<&matmix::Mixture> {
         match &self.file.model {
             Model::Mixture(m) => Ok(m),
-            Model::LowRank(_) => {
+            _ => {
                 let name = self.file.name.as_deref().unwrap_or("this model");
                 let message = format!("{name} has no noise model, and so no {what}");
                 Err(hinted(message, "fit a mixture: --model ppca, psopca, mixppca, mp2dpca or mixb2dppca"))

@@ -76,6 +76,6 @@ pub use recognize::{
 pub use temper::Temper;
 
 /// The README's examples are run as tests.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "demo"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

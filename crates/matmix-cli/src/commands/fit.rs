@@ -298,7 +298,7 @@ impl Fit {
         };
         let likelihood = match model {
             Model::Mixture(_) => format!("log-likelihood {:.4} per sample, ", figures.log_likelihood),
-            Model::LowRank(_) => String::new(),
+            _ => String::new(),
         };
         let Figures { passes, seconds, reconstruction_error: error, .. } = figures;
         let iterations = plural(figures.iterations, "iteration");
@@ -343,7 +343,7 @@ fn start_from(path: &Path) -> anyhow::Result<Start> {
     }
     match ModelFile::load(path)?.model {
         Model::Mixture(m) => Ok(Start::Model(Box::new(m))),
-        Model::LowRank(_) => {
+        _ => {
             let message = format!("--init {}: a fit can only begin with a mixture", path.display());
             Err(hinted(message, "--init takes kmeans, random or the model file of a mixture"))
         }
@@ -425,7 +425,7 @@ impl Figures {
         let last = |series: &[f64]| series.last().copied().unwrap_or(f64::NAN);
         let iterations = match fit.model {
             Model::Mixture(_) => history.n_iterations(),
-            Model::LowRank(_) => history.reconstruction_error.len(),
+            _ => history.reconstruction_error.len(),
         };
         Self {
             stop: history.stop.unwrap_or(StopReason::MaxIterations),
@@ -434,7 +434,7 @@ impl Figures {
             reconstruction_error: last(&history.reconstruction_error) * (parts as f64).sqrt(),
             bic: match &fit.model {
                 Model::Mixture(m) => m.bic(last(&history.log_likelihood), (samples * parts) as f64),
-                Model::LowRank(_) => f64::NAN,
+                _ => f64::NAN,
             },
             passes: history.passes,
             samples_per_second: history.samples_per_second().unwrap_or(f64::NAN) / parts as f64,

@@ -113,6 +113,7 @@ fn model(file: &ModelFile) -> String {
     let name = file.name.as_deref().unwrap_or(match model {
         Model::Mixture(_) => "mixture",
         Model::LowRank(_) => "low rank",
+        _ => "model",
     });
     let mut text = format!(
         "{name}: {} of cores {} for samples of {}, {} parameters\n",
@@ -179,6 +180,7 @@ fn model(file: &ModelFile) -> String {
             }
             text.push_str(&format!("\n{table}"));
         }
+        _ => {}
     }
     text
 }

@@ -55,6 +55,7 @@ impl Montage {
             let means: Vec<&[f64]> = match &file.model {
                 Model::Mixture(m) => m.components().iter().map(|c| c.mean()).collect(),
                 Model::LowRank(m) => vec![m.mean()],
+                _ => anyhow::bail!("models of this kind have no mean"),
             };
             grid.draw(&shape_of(&file), &means)?
         } else {

@@ -70,6 +70,7 @@ impl Transform {
             Model::Mixture(m) if self.all => m.project(&*engine)?.cores,
             Model::Mixture(m) => m.cores(&*engine)?.0,
             Model::LowRank(m) => m.transform(&*engine)?,
+            _ => anyhow::bail!("models of this kind have no cores"),
         };
         let mut axes = seen.axes();
         if self.all {

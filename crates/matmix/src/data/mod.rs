@@ -36,8 +36,8 @@ mod foreign;
 mod gallery;
 #[cfg(feature = "formats")]
 mod idx;
-#[cfg(feature = "images")]
-pub(crate) mod image;
+#[cfg(feature = "formats")]
+mod image;
 #[cfg(feature = "formats")]
 mod images;
 mod input;
@@ -47,7 +47,7 @@ mod known;
 mod labels;
 #[cfg_attr(not(feature = "formats"), allow(dead_code))]
 mod limit;
-#[cfg(test)]
+#[cfg(all(test, feature = "formats"))]
 #[path = "../../tests/suite/made.rs"]
 mod made;
 mod marked;
@@ -71,7 +71,7 @@ mod open;
 mod patches;
 #[cfg_attr(not(feature = "formats"), allow(dead_code))]
 mod patterns;
-#[cfg(test)]
+#[cfg(all(test, feature = "formats"))]
 #[path = "../../tests/suite/pictures.rs"]
 mod pictures;
 mod reading;

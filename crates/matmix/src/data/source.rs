@@ -49,6 +49,7 @@ impl Element {
 /// assert_eq!(chunk.slice(2..4), Chunk::U8(&[3, 4]));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub enum Chunk<'a> {
     /// Bytes.
     U8(&'a [u8]),

@@ -14,6 +14,7 @@ use super::{LowRank, Mixture};
 /// # Ok::<(), matmix::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Model {
     /// A mixture with a noise model.
     Mixture(Mixture),

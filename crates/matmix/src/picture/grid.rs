@@ -228,7 +228,7 @@ fn widened<'v>(range: (f64, f64), values: impl IntoIterator<Item = &'v f64>) -> 
     finite.fold(range, |(low, high), &v| (low.min(v), high.max(v)))
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "demo"))]
 mod tests {
     use super::*;
     use crate::data::{OpenOptions, digits, open};

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use png::{BitDepth, ColorType, Compression, Encoder, EncodingError, Filter};
+
 use crate::data::atomic::write_file;
-use crate::data::image::{Channels, png};
 use crate::error::{Error, Result};
 
 /// The largest picture that is made, in pixels.
@@ -129,13 +130,25 @@ impl Image {
     pub fn to_png(&self) -> Result<Vec<u8>> {
         let grey: Option<Vec<u8>> =
             self.rgb.chunks_exact(3).map(|p| (p[0] == p[1] && p[1] == p[2]).then_some(p[0])).collect();
-        let (pixels, channels) = match &grey {
-            Some(grey) => (grey, Channels::Grey),
-            None => (&self.rgb, Channels::Rgb),
+        let (pixels, colour) = match &grey {
+            Some(grey) => (grey, ColorType::Grayscale),
+            None => (&self.rgb, ColorType::Rgb),
         };
+        self.encoded(colour, pixels).map_err(|e| Error::Data { name: "PNG".into(), problem: e.to_string() })
+    }
+
+    fn encoded(&self, colour: ColorType, pixels: &[u8]) -> std::result::Result<Vec<u8>, EncodingError> {
+        let mut out = Vec::new();
         // The limit on the size of a picture keeps both sides far below what PNG can hold.
-        png::encode(self.height as u32, self.width as u32, channels, pixels)
-            .map_err(|problem| Error::Data { name: "PNG".into(), problem })
+        let mut encoder = Encoder::new(&mut out, self.width as u32, self.height as u32);
+        encoder.set_color(colour);
+        encoder.set_depth(BitDepth::Eight);
+        encoder.set_compression(Compression::Fast);
+        encoder.set_filter(Filter::Adaptive);
+        let mut writer = encoder.write_header()?;
+        writer.write_image_data(pixels)?;
+        writer.finish()?;
+        Ok(out)
     }
 
     /// Writes a PNG file, whole or not at all.
@@ -153,9 +166,9 @@ mod tests {
     use super::*;
 
     /// The colour type and the pixels, by the decoder alone.
-    fn read(path: &Path) -> (::png::ColorType, Vec<u8>) {
+    fn read(path: &Path) -> (ColorType, Vec<u8>) {
         let file = std::io::BufReader::new(std::fs::File::open(path).unwrap());
-        let mut reader = ::png::Decoder::new(file).read_info().unwrap();
+        let mut reader = png::Decoder::new(file).read_info().unwrap();
         let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
         let info = reader.next_frame(&mut bytes).unwrap();
         (info.color_type, bytes)
@@ -167,10 +180,10 @@ mod tests {
         let path = folder.path().join("a.png");
         let mut image = Image::new(3, 2, [10; 3]).unwrap();
         image.write_png(&path).unwrap();
-        assert_eq!(read(&path), (::png::ColorType::Grayscale, vec![10; 6]));
+        assert_eq!(read(&path), (ColorType::Grayscale, vec![10; 6]));
         image.set_pixel(2, 1, [1, 2, 3]);
         image.write_png(&path).unwrap();
-        assert_eq!(read(&path), (::png::ColorType::Rgb, image.rgb));
+        assert_eq!(read(&path), (ColorType::Rgb, image.rgb));
     }
 
     #[test]

@@ -51,6 +51,7 @@ fn files(folder: &Path, samples: &Samples<'_>, sizes: &[usize]) -> Vec<PathBuf> 
             Chunk::U8(x) => npy::write_array(&path, &shape, x).unwrap(),
             Chunk::F32(x) => npy::write_array(&path, &shape, x).unwrap(),
             Chunk::F64(x) => npy::write_array(&path, &shape, x).unwrap(),
+            other => panic!("{:?}", other.element()),
         }
         paths.push(path);
         first = end;

@@ -64,6 +64,7 @@ fn bits(model: &Model) -> Vec<u64> {
             m.explained_variance().iter().for_each(|e| all.extend(e));
             all.push(m.total_variance());
         }
+        _ => panic!("another kind of model"),
     }
     all.into_iter().map(f64::to_bits).collect()
 }

@@ -1,8 +1,8 @@
-//! PNG, read and written by the crate `png`.
+//! PNG, read by the crate `png`.
 
 use std::io::{BufRead, Seek};
 
-use ::png::{BitDepth, ColorType, Decoder, Encoder, Limits, Reader, Transformations};
+use ::png::{BitDepth, ColorType, Decoder, Limits, Reader, Transformations};
 
 use super::orientation::Orientation;
 use super::pixels::{Channels, Depth, Pixels, Values};
@@ -85,29 +85,12 @@ fn colours_of(channels: Channels) -> Channels {
     if channels.has_alpha() { Channels::Rgba } else { Channels::Rgb }
 }
 
-/// The bytes of a PNG file with 8 bits per channel; `bytes` has as many as rows, columns and channels say.
-pub(crate) fn encode(rows: u32, columns: u32, channels: Channels, bytes: &[u8]) -> Problem<Vec<u8>> {
-    let mut out = Vec::new();
-    let mut encoder = Encoder::new(&mut out, columns, rows);
-    encoder.set_color(match channels {
-        Channels::Grey => ColorType::Grayscale,
-        Channels::GreyAlpha => ColorType::GrayscaleAlpha,
-        Channels::Rgb => ColorType::Rgb,
-        Channels::Rgba => ColorType::Rgba,
-    });
-    encoder.set_depth(BitDepth::Eight);
-    encoder.set_compression(::png::Compression::Fast);
-    encoder.set_filter(::png::Filter::Adaptive);
-    let mut writer = encoder.write_header().map_err(|e| e.to_string())?;
-    writer.write_image_data(bytes).map_err(|e| e.to_string())?;
-    writer.finish().map_err(|e| e.to_string())?;
-    Ok(out)
-}
-
 #[cfg(test)]
 mod tests {
     use std::borrow::Cow;
     use std::io::Cursor;
+
+    use ::png::Encoder;
 
     use super::*;
 
@@ -119,7 +102,7 @@ mod tests {
         decode(Cursor::new(bytes), room(bytes))
     }
 
-    /// Writes a file of one row as `info` describes it.
+    /// Writes a file of one row.
     fn written(
         colour: ColorType,
         bits: BitDepth,
@@ -131,20 +114,36 @@ mod tests {
         info.color_type = colour;
         info.bit_depth = bits;
         info.palette = palette.map(|p| Cow::Owned(p.to_vec()));
+        encode(info, row)
+    }
+
+    /// Writes a file as `info` describes it.
+    fn encode(info: ::png::Info<'_>, pixels: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         let mut writer = Encoder::with_info(&mut out, info).unwrap().write_header().unwrap();
-        writer.write_image_data(row).unwrap();
+        writer.write_image_data(pixels).unwrap();
         writer.finish().unwrap();
         out
     }
 
+    /// So many rows and columns of bytes.
+    fn bytes_of(colour: ColorType, rows: u32, columns: u32) -> ::png::Info<'static> {
+        let mut info = ::png::Info::with_size(columns, rows);
+        info.color_type = colour;
+        info.bit_depth = BitDepth::Eight;
+        info
+    }
+
     #[test]
     fn every_kind_comes_out_as_it_went_in() {
-        for (channels, count) in
-            [(Channels::Grey, 1), (Channels::GreyAlpha, 2), (Channels::Rgb, 3), (Channels::Rgba, 4)]
-        {
-            let bytes: Vec<u8> = (0..6 * count).map(|i| (i * 41 % 256) as u8).collect();
-            let file = encode(2, 3, channels, &bytes).unwrap();
+        for (colour, channels) in [
+            (ColorType::Grayscale, Channels::Grey),
+            (ColorType::GrayscaleAlpha, Channels::GreyAlpha),
+            (ColorType::Rgb, Channels::Rgb),
+            (ColorType::Rgba, Channels::Rgba),
+        ] {
+            let bytes: Vec<u8> = (0..6 * channels.count()).map(|i| (i * 41 % 256) as u8).collect();
+            let file = encode(bytes_of(colour, 2, 3), &bytes);
             let expected = Pixels { rows: 2, columns: 3, channels, values: Values::U8(bytes) };
             assert_eq!(decoded(&file), Ok(expected));
         }
@@ -180,7 +179,7 @@ mod tests {
     #[test]
     fn a_file_that_is_cut_short_or_says_too_much_is_an_error() {
         let bytes: Vec<u8> = (0..1024u32).map(|i| (i * i * 7 % 251) as u8).collect();
-        let file = encode(32, 32, Channels::Grey, &bytes).unwrap();
+        let file = encode(bytes_of(ColorType::Grayscale, 32, 32), &bytes);
         for end in [20, 40, file.len() / 2, file.len() - 20] {
             assert!(decoded(&file[..end]).is_err(), "{end} of {}", file.len());
         }
