@@ -247,6 +247,7 @@ class MixtureFitting(ModelEstimator):
                 scale=samples.scale,
                 options=json.dumps(options, default=plain),
                 start=start,
+                device=self.device,
                 model=getattr(self, "model_", None),
                 batches=getattr(self, "n_batches_", 1),
             )

@@ -398,6 +398,7 @@ def fit_batch(
     scale: float,
     options: str,
     start: str | MixtureModel,
+    device: str,
     model: MixtureModel | None,
     batches: int,
 ) -> tuple[MixtureModel, int, float]: ...

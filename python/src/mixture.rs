@@ -134,7 +134,7 @@ pub(crate) fn select_mixture(
 
 /// One batch of a fit in batches: the model, how many batches it has seen, and the batch's mean log-likelihood.
 #[pyfunction]
-#[pyo3(signature = (x, shape, *, preset, weights, scale, options, start, model, batches))]
+#[pyo3(signature = (x, shape, *, preset, weights, scale, options, start, device, model, batches))]
 pub(crate) fn fit_batch(
     py: Python<'_>,
     x: Elements<'_>,
@@ -144,15 +144,21 @@ pub(crate) fn fit_batch(
     scale: f64,
     options: &str,
     start: Beginning<'_>,
+    device: &str,
     model: Option<&Bound<'_, MixtureModel>>,
     batches: u64,
 ) -> PyResult<(MixtureModel, u64, f64)> {
-    let samples = x.samples(&shape, preset, weights.as_ref(), scale)?;
     let options = fit_options(options, &start, preset, &shape)?;
+    let device: Device = choice("device", device)?;
+    let samples = x.samples(&shape, preset, weights.as_ref(), scale)?.with_missing(options.missing);
     let so_far = model.map(|model| OnlineFit::resume(model.get().model.clone(), batches));
-    let online = detached(py, || match so_far {
-        None => OnlineFit::begin(&samples, &options),
-        Some(mut online) => online.step(&samples, &options).map(|()| online),
+    let online = detached(py, || {
+        let backend = device.backend(&samples, options.components)?;
+        let engine = backend.over(&samples)?;
+        match so_far {
+            None => OnlineFit::begin_on(&*engine, &options),
+            Some(mut online) => online.step_on(&*engine, &options).map(|()| online),
+        }
     })?;
     Ok((MixtureModel { model: online.model }, online.batches, online.log_likelihood))
 }

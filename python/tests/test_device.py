@@ -9,6 +9,7 @@ import gc
 import importlib.metadata
 import os
 import pathlib
+import re
 import sys
 import types
 
@@ -291,6 +292,22 @@ def test_missing_cells_are_for_the_processor():
     assert matmix.Mixture(2, rank=1, missing="nan", device="auto", max_iter=3, tol=0).fit(X).n_iter_ == 3
     with pytest.raises(RuntimeError, match=NO_GPU + "|missing cells cannot be worked on by a GPU"):
         matmix.Mixture(2, rank=1, missing="nan", device="cuda").fit(X)
+
+
+def test_batches_go_to_the_device_or_say_why_not():
+    X = some_samples(300)
+    options = {"rank": 1, "random_state": 0}
+    here = matmix.Mixture(2, **options).partial_fit(X[:200]).partial_fit(X[200:])
+    assert here.degrees_of_freedom_ is None, "Gaussian noise has none"
+    few = matmix.Mixture(2, **options, device="auto").partial_fit(X[:200]).partial_fit(X[200:])
+    assert few.lower_bounds_ == here.lower_bounds_, "too few for a GPU"
+    there = matmix.Mixture(2, **options, device="cuda")
+    try:
+        there.partial_fit(X[:200]).partial_fit(X[200:])
+    except RuntimeError as error:
+        assert re.search(NO_GPU, str(error))
+    else:
+        assert np.allclose(there.lower_bounds_, here.lower_bounds_, rtol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])

@@ -4,11 +4,13 @@
 //! all patches over it say. Solving for the image that all patches like (the expected patch log-likelihood of Zoran and Weiss, 2011, by
 //! half-quadratic splitting) takes four such passes and was 0.1 to 0.6 dB behind on models that were fitted to the noisy image.
 
+use std::ops::ControlFlow;
+
 use crate::data::{Input, ModelFile, Patches, Samples, Windows, complete};
 use crate::error::{Error, Result};
-use crate::fit::{FitOptions, Search, fit};
+use crate::fit::{FitOptions, Search, fit_on};
 use crate::model::{Component, Mixture, Model, Noise};
-use crate::pass::{Engine, Filter, drawn_once};
+use crate::pass::{Backend, Engine, Filter, drawn_once};
 
 /// The side of cores if none is given: what the patches of pictures have to say fits in there.
 const RANK: usize = 5;
@@ -79,8 +81,20 @@ impl PatchDenoiser {
     /// # Errors
     /// Images smaller than a patch, and whatever can go wrong with a fit.
     pub fn fit(images: &Samples<'_>, options: &PatchDenoiserOptions) -> Result<Self> {
+        Self::fit_by(Engine::backend(images), images, options)
+    }
+
+    /// The same, computed by this backend.
+    ///
+    /// # Errors
+    /// As [`fit`](Self::fit), and whatever keeps the backend from it.
+    pub fn fit_by(
+        backend: &dyn Backend,
+        images: &Samples<'_>,
+        options: &PatchDenoiserOptions,
+    ) -> Result<Self> {
         let (patches, drawn, fitting) = begin(images, options)?;
-        Self::new(fit(&drawn, &fitting)?.model, patches)
+        Self::new(fitted(backend, &drawn, &fitting)?, patches)
     }
 
     /// Fits the mixture to patches of noisy images, which may be those that are to be denoised; `noise` is the standard deviation of what
@@ -89,11 +103,24 @@ impl PatchDenoiser {
     /// # Errors
     /// As [`fit`](Self::fit), and noise that is not above 0.
     pub fn fit_noisy(images: &Samples<'_>, noise: f64, options: &PatchDenoiserOptions) -> Result<Self> {
+        Self::fit_noisy_by(Engine::backend(images), images, noise, options)
+    }
+
+    /// The same, computed by this backend.
+    ///
+    /// # Errors
+    /// As [`fit_noisy`](Self::fit_noisy), and whatever keeps the backend from it.
+    pub fn fit_noisy_by(
+        backend: &dyn Backend,
+        images: &Samples<'_>,
+        noise: f64,
+        options: &PatchDenoiserOptions,
+    ) -> Result<Self> {
         let noise = check(noise)?;
         let (patches, drawn, mut fitting) = begin(images, options)?;
         // An image that is nothing but noise has no more variance than the noise.
         fitting.noise_floor = (noise / variance(&drawn)?).clamp(fitting.noise_floor, 0.99);
-        let model = fit(&drawn, &fitting)?.model;
+        let model = fitted(backend, &drawn, &fitting)?;
         Self::new(with_noise(&model, |variance| (variance - noise).max(LEFT * noise))?, patches)
     }
 
@@ -166,12 +193,17 @@ impl PatchDenoiser {
         noise: f64,
         mut each: impl FnMut(Vec<f64>) + Send,
     ) -> Result<()> {
-        self.denoise_into(images, noise, &mut each)
+        self.denoise_chunks(Engine::backend(images), images, noise, &mut each)
     }
 
-    /// No generic function: the kernels would be compiled by every crate that calls it.
-    fn denoise_into(
+    /// The same, computed by this backend.
+    ///
+    /// # Errors
+    /// As [`denoise`](Self::denoise), and whatever keeps the backend from it.
+    // No generic function: the kernels would be compiled by every crate that calls it.
+    pub fn denoise_chunks(
         &self,
+        backend: &dyn Backend,
         images: &Samples<'_>,
         noise: f64,
         each: &mut (dyn FnMut(Vec<f64>) + Send),
@@ -188,7 +220,7 @@ impl PatchDenoiser {
         let patches = self.patches.of(images)?;
         let mut whole = Whole::new(images, &windows, each);
         let filter = Filter { model: &noisy, kept: &kept };
-        Engine::backend(&patches).filter(&filter, &patches, &mut |rows| whole.add(&rows))?;
+        backend.filter(&filter, &patches, &mut |rows| whole.add(&rows))?;
         whole.failed.map_or(Ok(()), Err)
     }
 }
@@ -241,6 +273,11 @@ fn begin<'a>(
         fitting.rank = drawn.shape().iter().map(|side| RANK.min(*side)).collect();
     }
     Ok((patches, drawn, fitting))
+}
+
+/// The mixture over patches that were drawn.
+fn fitted(backend: &dyn Backend, drawn: &Samples<'_>, options: &FitOptions) -> Result<Mixture> {
+    Ok(fit_on(&*backend.over(drawn)?, options, &mut |_| ControlFlow::Continue(()))?.model)
 }
 
 /// The square of noise that there is.

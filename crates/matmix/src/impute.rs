@@ -4,7 +4,7 @@
 use crate::data::{Missing, Samples};
 use crate::error::Result;
 use crate::model::Mixture;
-use crate::pass::{Engine, Impute, Imputed};
+use crate::pass::{Backend, Engine, Impute, Imputed};
 use crate::temper::Temper;
 
 /// # Errors
@@ -39,10 +39,18 @@ impl Mixture {
     /// # Errors
     /// As [`impute`](Self::impute), and a temper that is none.
     pub fn impute_by(&self, samples: &Samples<'_>, temper: Temper) -> Result<Imputed> {
-        let mut found = Engine::backend(samples).impute(&Impute { model: self, temper }, samples)?;
+        self.impute_on(Engine::backend(samples), samples, temper)
+    }
+
+    /// The same, computed by this backend.
+    ///
+    /// # Errors
+    /// As [`impute_by`](Self::impute_by), and whatever keeps the backend from it.
+    pub fn impute_on(&self, backend: &dyn Backend, samples: &Samples<'_>, temper: Temper) -> Result<Imputed> {
+        let mut found = backend.impute(&Impute { model: self, temper }, samples)?;
         if !found.tempered.is_empty() {
             let own = samples.clone().with_missing(Missing::Nan).select_part(&found.tempered)?;
-            let exact = self.score_samples(&own)?;
+            let exact = self.score_samples(&*backend.over(&own)?)?;
             found.tempered.iter().zip(exact).for_each(|(&n, exact)| found.log_likelihood[n] = exact);
         }
         Ok(found)
@@ -69,6 +77,21 @@ impl Mixture {
         seed: u64,
         temper: Temper,
     ) -> Result<Vec<f64>> {
-        Engine::backend(samples).impute_draws(&Impute { model: self, temper }, samples, draws, seed)
+        self.impute_draws_on(Engine::backend(samples), samples, draws, seed, temper)
+    }
+
+    /// The same, computed by this backend.
+    ///
+    /// # Errors
+    /// As [`impute_on`](Self::impute_on).
+    pub fn impute_draws_on(
+        &self,
+        backend: &dyn Backend,
+        samples: &Samples<'_>,
+        draws: usize,
+        seed: u64,
+        temper: Temper,
+    ) -> Result<Vec<f64>> {
+        backend.impute_draws(&Impute { model: self, temper }, samples, draws, seed)
     }
 }

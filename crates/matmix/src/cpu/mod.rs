@@ -186,9 +186,9 @@ impl Backend for Cpu {
 }
 
 /// Samples of this process and what computes passes over them.
-struct Local<'a> {
-    samples: &'a Samples<'a>,
-    backend: &'a Cpu,
+pub(crate) struct Local<'a> {
+    pub(crate) samples: &'a Samples<'a>,
+    pub(crate) backend: &'a dyn Backend,
 }
 
 /// The processor, where nothing else was asked for.

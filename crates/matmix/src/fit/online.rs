@@ -10,8 +10,10 @@
 //! what all earlier batches have left behind: no history of sums is kept, a model and the number t say everything.
 //! Approximate by nature: where it ends depends on the order of the batches, and a full fit that begins there is better.
 
+use std::ops::ControlFlow;
+
 use super::maximize::Constraints;
-use super::mixture::{fit, noise_floor, with_noise};
+use super::mixture::{fit_on, noise_floor, with_noise};
 use super::options::{Algorithm, FitOptions};
 use super::passes;
 use super::threads::with_threads;
@@ -61,10 +63,18 @@ impl OnlineFit {
     /// # Errors
     /// As [`fit`](fn@crate::fit), and for options of another algorithm or with classes.
     pub fn begin(samples: &Samples<'_>, options: &FitOptions) -> Result<Self> {
+        Self::begin_on(samples, options)
+    }
+
+    /// The same, on the samples of an engine: those of a backend, say.
+    ///
+    /// # Errors
+    /// As [`begin`](Self::begin), and whatever keeps the engine from running a pass.
+    pub fn begin_on(engine: &dyn Engine, options: &FitOptions) -> Result<Self> {
         only_exact(options)?;
         only_unlabelled(options)?;
         let first = FitOptions { max_iter: FIRST_ITERATIONS, tol: 0.0, checkpoint: None, ..options.clone() };
-        let fit = fit(samples, &first)?;
+        let fit = fit_on(engine, &first, &mut |_| ControlFlow::Continue(()))?;
         let log_likelihood = fit.log_likelihood();
         Ok(Self { model: fit.model, batches: 1, log_likelihood })
     }
@@ -81,18 +91,25 @@ impl OnlineFit {
     /// # Errors
     /// If the batch has another shape than the model, a sample of it is not finite, or the options ask for another algorithm.
     pub fn step(&mut self, samples: &Samples<'_>, options: &FitOptions) -> Result<()> {
+        let told = if options.missing == Missing::Nan { Missing::Nan } else { samples.missing() };
+        self.step_on(&samples.clone().with_missing(told), options)
+    }
+
+    /// The same, on the samples of an engine, which knows what NaN means in them.
+    ///
+    /// # Errors
+    /// As [`step`](Self::step), and whatever keeps the engine from running a pass.
+    pub fn step_on(&mut self, engine: &dyn Engine, options: &FitOptions) -> Result<()> {
         only_exact(options)?;
-        if samples.shape() != self.model.shape() {
+        if engine.shape() != self.model.shape() {
             return Err(Error::ShapeMismatch {
                 expected: self.model.shape().to_vec(),
-                found: samples.shape().to_vec(),
+                found: engine.shape().to_vec(),
             });
         }
         let eta = (self.batches as f64 + DELAY).powf(-FORGETTING);
-        let told = if options.missing == Missing::Nan { Missing::Nan } else { samples.missing() };
-        let samples = samples.clone().with_missing(told);
         let (model, log_likelihood) =
-            with_threads(options.threads, || step(&self.model, &samples, eta, options))??;
+            with_threads(options.threads, || step(&self.model, engine, eta, options))??;
         self.model = model;
         self.log_likelihood = log_likelihood;
         self.batches += 1;

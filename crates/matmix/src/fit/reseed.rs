@@ -72,7 +72,7 @@ fn moved(fit: &MixtureSteps<'_>, model: &Mixture, k: usize, sample: usize, rival
     let mut components = model.components().to_vec();
     let mut mean = alone.to_f64(0..1)?;
     if mean.iter().any(|x| x.is_nan()) {
-        mean = model.impute_by(&alone, Temper::None)?.values;
+        mean = model.impute_on(engine.backend(), &alone, Temper::None)?.values;
     }
     components[k] = like.moved_to(mean);
     let mut weights = model.weights().to_vec();

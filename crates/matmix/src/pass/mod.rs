@@ -23,10 +23,13 @@
 //! | `precision` | single or double |
 //! | `wire` | passes and sums as bytes |
 //! | `travel` | tests: there and back, and damage on the way |
+//! | `door` | tests: whoever is given a backend asks no other |
 
 mod ask;
 mod backend;
 mod distances;
+#[cfg(test)]
+mod door;
 mod em;
 mod engine;
 mod filter;

@@ -10,11 +10,13 @@
 //! Perronnin, Sánchez and Mensink (2010) have these for mixtures of diagonal Gaussians over descriptors of patches; here the descriptor is the
 //! core.
 
+use std::ops::ControlFlow;
+
 use crate::data::{Input, ModelFile, Patches, Samples, complete};
 use crate::error::{Error, Result};
-use crate::fit::{FitOptions, Search, fit};
+use crate::fit::{FitOptions, Search, fit_on};
 use crate::model::{Mixture, Model};
-use crate::pass::{Engine, Pool, drawn_once};
+use crate::pass::{Backend, Engine, Pool, drawn_once};
 
 /// The options of a [`PatchFisher`].
 ///
@@ -89,11 +91,19 @@ impl PatchFisher {
     /// # Errors
     /// Options out of their range, images smaller than a patch, and whatever can go wrong with a fit.
     pub fn fit(images: &Samples<'_>, options: &PatchFisherOptions) -> Result<Self> {
+        Self::fit_by(Engine::backend(images), images, options)
+    }
+
+    /// The same, computed by this backend.
+    ///
+    /// # Errors
+    /// As [`fit`](Self::fit), and whatever keeps the backend from it.
+    pub fn fit_by(backend: &dyn Backend, images: &Samples<'_>, options: &PatchFisherOptions) -> Result<Self> {
         let patches =
             Patches { size: options.size.clone(), stride: options.stride.clone(), ..Patches::new(1) };
         let patches = patches.normalised(images, options.contrast, options.fit.seed)?;
-        let fitted =
-            fit(&drawn_once(&patches, images, options.max_patches, options.fit.seed)?, &options.fit)?;
+        let drawn = drawn_once(&patches, images, options.max_patches, options.fit.seed)?;
+        let fitted = fit_on(&*backend.over(&drawn)?, &options.fit, &mut |_| ControlFlow::Continue(()))?;
         Self::new(fitted.model, patches, options.grid)
     }
 
@@ -171,9 +181,22 @@ impl PatchFisher {
     ///
     /// # Errors
     /// As [`features`](Self::features).
-    pub fn features_each(&self, images: &Samples<'_>, mut each: impl FnMut(Vec<f32>) + Send) -> Result<()> {
+    pub fn features_each(&self, images: &Samples<'_>, each: impl FnMut(Vec<f32>) + Send) -> Result<()> {
+        self.features_chunks(Engine::backend(images), images, each)
+    }
+
+    /// The same, computed by this backend.
+    ///
+    /// # Errors
+    /// As [`features`](Self::features), and whatever keeps the backend from it.
+    pub fn features_chunks(
+        &self,
+        backend: &dyn Backend,
+        images: &Samples<'_>,
+        mut each: impl FnMut(Vec<f32>) + Send,
+    ) -> Result<()> {
         complete(images)?;
-        Engine::backend(images).pool(&self.pass(images.shape())?, images, &mut each)
+        backend.pool(&self.pass(images.shape())?, images, &mut each)
     }
 
     fn pass(&self, image: &[usize]) -> Result<Pool<'_>> {
