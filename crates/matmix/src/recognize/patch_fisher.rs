@@ -10,7 +10,7 @@
 //! Perronnin, Sánchez and Mensink (2010) have these for mixtures of diagonal Gaussians over descriptors of patches; here the descriptor is the
 //! core.
 
-use crate::data::{Input, ModelFile, Patches, Samples, complete};
+use crate::data::{Contrast, Input, ModelFile, Patches, Samples, complete};
 use crate::error::{Error, Result};
 use crate::fit::{FitOptions, Search, fit};
 use crate::model::{Mixture, Model};
@@ -52,7 +52,7 @@ impl Default for PatchFisherOptions {
         Self {
             size: vec![6],
             stride: vec![1],
-            contrast: 0.1,
+            contrast: Contrast::SHARE,
             grid: 5,
             max_patches: 20_000,
             // Twenty iterations are enough, converged or not.
