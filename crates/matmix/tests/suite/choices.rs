@@ -116,3 +116,18 @@ fn options_go_through_a_file() {
     let axes = vec![Axis { name: "time".into(), step: 0.5, ..Axis::default() }];
     options(&ReportOptions { labels, axes, colours: Colours::Grey, ..ReportOptions::default() });
 }
+
+#[test]
+fn a_description_has_what_decides_a_fit_and_nothing_else() {
+    let samples = matmix::Samples::from_vec(&[2], vec![1.0, 2.0, 4.0, 0.0, 1.0, 5.0]).unwrap();
+    let checkpoint = Some(matmix::Checkpoint { path: "state".into(), every: 1, resume: true });
+    let options = FitOptions { rank: vec![1], seed: 7, max_iter: 2, ..FitOptions::default() };
+    let kept = FitOptions { checkpoint, threads: Some(3), ..options.clone() };
+    assert_eq!(kept.described(), options.described());
+    let described = options.described();
+    assert!(described.as_object().unwrap().values().all(|value| !value.is_null()), "{described}");
+    assert_eq!(serde_json::from_value::<FitOptions>(described).unwrap(), options);
+    let model = matmix::fit(&samples, &options).unwrap().model;
+    let gone_on = FitOptions { start: Start::Model(Box::new(model)), ..options };
+    assert_eq!(gone_on.described()["start"], "model");
+}
