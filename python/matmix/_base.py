@@ -100,6 +100,8 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     sample_shape_: Any
     input_: _matmix.Input | None
     _scale_of_fit: float | None
+    _described: dict[str, Any]
+    """The options of the fit in the words of the library."""
 
     @property
     def _takes_vectors(self) -> bool:
@@ -127,11 +129,12 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             return 1.0
         return known.factor(samples.held(None, None, None), samples.shape)
 
-    def _remember(self, samples: Samples, input: _matmix.Input) -> None:
-        """Keeps what the samples of a fit were, for those that come later."""
+    def _remember(self, samples: Samples, input: _matmix.Input, described: dict[str, Any]) -> None:
+        """Keeps what the samples of a fit were, for those that come later, and its options for the model file."""
         self.sample_shape_ = samples.shape
         self.input_ = input
         self._scale_of_fit = self.scale
+        self._described = described
 
     def _ask(
         self,
@@ -211,7 +214,7 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             params["sample_shape_"] = list(self.sample_shape_)
         if hasattr(self, "n_batches_"):
             params["n_batches_"] = self.n_batches_
-        options = json.dumps({"python": params}, default=plain)
+        options = json.dumps({**self._described, "python": params}, default=plain)
         self.model_.save(os.fspath(path), self._preset, known, options, self.history_.to_json())
 
     @classmethod

@@ -1,6 +1,7 @@
 """Shapes, types, files, copies: what the estimators promise beyond scikit-learn's checks."""
 
 import copy
+import inspect
 import pickle
 import warnings
 
@@ -156,9 +157,28 @@ def test_python_has_the_defaults_and_the_names_of_the_library():
     from matmix import _matmix
     from matmix.published import BY_PRESET
 
+    defaults = json.loads(_matmix.DEFAULTS)
     for estimator in (matmix.Mixture(random_state=0), matmix.PPCA(random_state=0)):
         start = estimator._start()
-        assert {**estimator._options(start), "start": start} == json.loads(_matmix.DEFAULTS)
+        assert {**estimator._options(start), "start": start} == defaults["fit"]
+    assert matmix.LowRank()._options() == defaults["low_rank"]
+    assert matmix.PatchFisher(random_state=0)._options() == defaults["patch_fisher"]
+    assert matmix.PatchDenoiser(random_state=0)._options() == defaults["patch_denoiser"]
+    selected = {name: one.default for name, one in inspect.signature(matmix.select).parameters.items()}
+    tried = selected["n_components"]
+    assert (min(tried), max(tried)) == tuple(
+        defaults["select"][name] for name in ("least_components", "most_components")
+    )
+    for name in ("folds", "one_standard_error", "purpose", "keep", "explain"):
+        assert selected[name] == defaults["select"][name], name
+    opened = {name: one.default for name, one in inspect.signature(matmix.datasets.open).parameters.items()}
+    # The shell and known samples alone have a use for these.
+    assert set(defaults["open"]) - set(opened) == {"gaps", "memory_budget"}
+    assert all(
+        opened[name] == value or list(opened[name]) == value
+        for name, value in defaults["open"].items()
+        if name in opened
+    )
     assert set(BY_PRESET) == set(_matmix.PRESETS) - {"pca"}
     for name, cls in BY_PRESET.items():
         assert issubclass(cls, matmix.Mixture) == _matmix.PRESETS[name].is_mixture
