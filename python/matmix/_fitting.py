@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import json
 import os
 import warnings
+from collections.abc import Callable, Collection
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -50,6 +53,42 @@ def parameters_of(options: dict[str, Any], cls: Any) -> dict[str, Any]:
         rank = known["rank"]
         known["rank"] = (rank[0] if len(rank) == 1 else tuple(rank)) if rank else None
     return known
+
+
+Init = TypeVar("Init", bound=Callable[..., None])
+
+
+def takes_those_of(base: type, *, without: Collection[str]) -> Callable[[Init], Init]:
+    """Gives an ``__init__`` the parameters of that of `base`, but for some, in the place of its ``**`` ones.
+
+    They are all kept as attributes, as scikit-learn has it: there is nothing left to do for the ``__init__`` itself.
+    """
+
+    def taking(init: Init) -> Init:
+        every = inspect.signature(init).parameters.values()
+        own = [parameter for parameter in every if parameter.kind is not inspect.Parameter.VAR_KEYWORD]
+        known = {*without, *(parameter.name for parameter in own)}
+        others = [
+            parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for parameter in inspect.signature(base).parameters.values()
+            if parameter.name not in known
+        ]
+        signature = inspect.Signature([*own, *others])
+
+        @functools.wraps(init)
+        def keep(self: Any, *args: Any, **kwargs: Any) -> None:
+            try:
+                given = signature.bind(self, *args, **kwargs)
+            except TypeError as error:
+                raise TypeError(f"{type(self).__name__}() {error}") from None
+            given.apply_defaults()
+            for name, value in list(given.arguments.items())[1:]:
+                setattr(self, name, value)
+
+        keep.__signature__ = signature  # type: ignore[attr-defined]
+        return cast(Init, keep)
+
+    return taking
 
 
 class FitInterruptedWarning(UserWarning):

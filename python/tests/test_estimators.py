@@ -3,6 +3,7 @@
 import copy
 import inspect
 import pickle
+import re
 import warnings
 
 import joblib
@@ -182,6 +183,26 @@ def test_python_has_the_defaults_and_the_names_of_the_library():
     assert set(BY_PRESET) == set(_matmix.PRESETS) - {"pca"}
     for name, cls in BY_PRESET.items():
         assert issubclass(cls, matmix.Mixture) == _matmix.PRESETS[name].is_mixture
+
+
+def test_estimators_have_the_parameters_of_the_mixture():
+    every = matmix.Mixture().get_params()
+    for cls in (matmix.PPCA, matmix.PSOPCA):
+        assert set(every) - set(cls().get_params()) == {"n_components", "n_init", "search"}
+    classifier = matmix.MixtureClassifier().get_params()
+    assert set(classifier) - set(every) == {"components_per_class", "unlabelled"}
+    left_out = {"n_components", "algorithm", "search", "prune", "device", "output"}
+    assert set(every) - set(classifier) == left_out
+    for cls in (matmix.Mixture, matmix.MixtureClassifier):
+        words = set(re.findall(r"\w+", cls.__doc__))
+        assert set(cls().get_params()) <= words, cls
+    one = matmix.PPCA(3, noise="t")
+    assert (one.rank, one.noise, one.tol) == (3, "t", every["tol"])
+    assert str(inspect.signature(matmix.PPCA)).startswith("(rank: 'Sides | str' = None, *, noise: 'str' = 'gaussian',")
+    with pytest.raises(TypeError, match=r"PPCA\(\) got an unexpected keyword argument 'n_components'"):
+        matmix.PPCA(n_components=2)
+    with pytest.raises(TypeError, match="too many positional"):
+        matmix.MixtureClassifier(1, 2, 3)
 
 
 def test_the_papers_stopping_rule(digits):
