@@ -104,6 +104,8 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     """Whether the samples of the fit had one row of numbers each."""
     _of_recognizer: Any = None
     """The model, if it was read from the file of a recogniser over patches."""
+    _described: dict[str, Any]
+    """The options of the fit in the words of the library."""
 
     @property
     def _takes_vectors(self) -> bool:
@@ -132,12 +134,13 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             return 1.0
         return known.factor(samples.held(None, None, None), samples.shape)
 
-    def _remember(self, samples: Samples, input: _matmix.Input) -> None:
-        """Keeps what the samples of a fit were, for those that come later."""
+    def _remember(self, samples: Samples, input: _matmix.Input, described: dict[str, Any]) -> None:
+        """Keeps what the samples of a fit were, for those that come later, and its options for the model file."""
         self.sample_shape_ = samples.shape
         self.input_ = input
         self._scale_of_fit = self.scale
         self._flat = samples.flat
+        self._described = described
 
     def _ask(
         self,
@@ -224,7 +227,7 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             params["flat_"] = True
         if hasattr(self, "n_batches_"):
             params["n_batches_"] = self.n_batches_
-        options = json.dumps({"python": params}, default=plain)
+        options = json.dumps({**self._described, "python": params}, default=plain)
         self.model_.save(os.fspath(path), self._preset, known, options, self.history_.to_json())
 
     @classmethod

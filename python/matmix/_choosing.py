@@ -10,11 +10,11 @@ import numpy as np
 
 from . import _matmix
 from ._base import History, plain
-from ._validation import Samples
+from ._validation import DEFAULTS, Samples
 
 AUTO = "auto"
 """The word for whatever is to be chosen."""
-COMPONENTS = (1, 10)
+COMPONENTS = (DEFAULTS["select"]["least_components"], DEFAULTS["select"]["most_components"])
 """The numbers of components that are tried if nobody says which."""
 
 

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from . import _matmix
 from ._base import History
 from ._blocks import Parts
-from ._fitting import OPTIONS
+from ._fitting import parameters_of
 from .published import BY_PRESET
 
 
@@ -28,9 +28,7 @@ def fit(request: dict[str, Any]) -> dict[str, Any]:
     options = request["options"]
     preset = request["model"] or _matmix.default_preset(array.ndim - 1, options["components"])
     cls: Any = BY_PRESET[preset]
-    params = {ours: options[name] for name, ours in OPTIONS.items()}
-    rank = options["rank"]
-    params["rank"] = (rank[0] if len(rank) == 1 else tuple(rank)) if rank else None
+    params = parameters_of(options, cls)
     params.update(init_params=request["init"], verbose=request["verbose"], device=request["device"])
     if params["device"] != "cpu" and "device" not in cls._get_param_names():
         raise ValueError(f"{preset} is fitted by the processors of a cluster only")

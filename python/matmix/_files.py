@@ -41,6 +41,7 @@ def load(path: str | os.PathLike[str], cls: type | None = None, *, scale: float 
     >>> type(again).__name__, again.score(X) == model.score(X)
     ('MixB2DPPCA', True)
     """
+    from ._fitting import parameters_of
     from .classifier import MixtureClassifier
     from .low_rank import LowRank
     from .mixture import Mixture
@@ -54,7 +55,8 @@ def load(path: str | os.PathLike[str], cls: type | None = None, *, scale: float 
     if not issubclass(cls, family):
         raise ValueError(f"{os.fspath(path)} holds a {family.__name__}, which cannot be read as {cls.__name__}")
     known = json.loads(options) if options else {}
-    params = dict(known.get("python") or {}) if isinstance(known, dict) else {}
+    described = dict(known) if isinstance(known, dict) else {}
+    params = dict(described.pop("python", None) or {})
     shape = params.pop("sample_shape_", None) or _sample_shape(model, input, cls._preset)  # type: ignore[attr-defined]
     batches, flat = params.pop("n_batches_", None), params.pop("flat_", False)
     accepted = cls._get_param_names()  # type: ignore[attr-defined]
@@ -69,6 +71,14 @@ def load(path: str | os.PathLike[str], cls: type | None = None, *, scale: float 
             params["sample_shape"] = tuple(shape)
         if input is not None and input.scale != 1.0 and not input.like_contrast:
             params["scale"] = input.scale
+        fitted_with = parameters_of(described, cls)
+        if cls._preset != name:  # type: ignore[attr-defined]
+            # The ranks of a preset may be those of other views of the samples.
+            fitted_with.pop("rank", None)
+        if fitted_with.get("init_params", "") not in _matmix.CHOICES["start"]:
+            # The model that it began with is not in the file.
+            fitted_with.pop("init_params", None)
+        params.update(fitted_with)
     if input is not None and not (input.missing is None and input.mask is None) and "missing" in accepted:
         params["missing"] = "nan"
     estimator: Any = cls(**params)
@@ -76,6 +86,7 @@ def load(path: str | os.PathLike[str], cls: type | None = None, *, scale: float 
     if shape is not None:
         estimator.n_features_in_ = math.prod(shape)
     estimator.input_, estimator._scale_of_fit, estimator._flat = input, estimator.scale, bool(flat)
+    estimator._described = described
     if scale is not None:
         estimator.scale = scale
     if batches is not None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import json
 import os
 import warnings
+from collections.abc import Callable, Collection
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +23,7 @@ from ._output import OUTPUTS
 from ._progress import ProgressLine
 from ._validation import (
     AT_LEAST_ONE,
+    DEFAULTS,
     OF_EVERY_FIT,
     Data,
     Samples,
@@ -36,8 +40,55 @@ if TYPE_CHECKING:
 
 OURS = {"components": "n_components", "seed": "random_state", "threads": "n_threads", "start": "init_params"}
 """The options of a fit that scikit-learn has another word for."""
-OPTIONS = {name: OURS.get(name, name) for name in json.loads(_matmix.DEFAULTS)}
+OPTIONS = {name: OURS.get(name, name) for name in DEFAULTS["fit"]}
 """Every option of a fit by the library's name, with the parameter that it is here."""
+
+
+def parameters_of(options: dict[str, Any], cls: Any) -> dict[str, Any]:
+    """The parameters of an estimator that fits with these options of the library, as far as its class has them."""
+    ours = {**OPTIONS, "components": getattr(cls, "_components", "n_components")}
+    accepted = cls._get_param_names()
+    known = {ours[name]: value for name, value in options.items() if value is not None and ours.get(name) in accepted}
+    if "rank" in known:
+        rank = known["rank"]
+        known["rank"] = (rank[0] if len(rank) == 1 else tuple(rank)) if rank else None
+    return known
+
+
+Init = TypeVar("Init", bound=Callable[..., None])
+
+
+def takes_those_of(base: type, *, without: Collection[str]) -> Callable[[Init], Init]:
+    """Gives an ``__init__`` the parameters of that of `base`, but for some, in the place of its ``**`` ones.
+
+    They are all kept as attributes, as scikit-learn has it: there is nothing left to do for the ``__init__`` itself.
+    """
+
+    def taking(init: Init) -> Init:
+        every = inspect.signature(init).parameters.values()
+        own = [parameter for parameter in every if parameter.kind is not inspect.Parameter.VAR_KEYWORD]
+        known = {*without, *(parameter.name for parameter in own)}
+        others = [
+            parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for parameter in inspect.signature(base).parameters.values()
+            if parameter.name not in known
+        ]
+        signature = inspect.Signature([*own, *others])
+
+        @functools.wraps(init)
+        def keep(self: Any, *args: Any, **kwargs: Any) -> None:
+            try:
+                given = signature.bind(self, *args, **kwargs)
+            except TypeError as error:
+                raise TypeError(f"{type(self).__name__}() {error}") from None
+            given.apply_defaults()
+            for name, value in list(given.arguments.items())[1:]:
+                setattr(self, name, value)
+
+        keep.__signature__ = signature  # type: ignore[attr-defined]
+        return cast(Init, keep)
+
+    return taking
 
 
 class FitInterruptedWarning(UserWarning):
@@ -51,46 +102,28 @@ class MixtureFitting(ModelEstimator):
     _components: ClassVar[str] = "n_components"
     """The parameter that says how many components there are."""
     rank: Any
-    noise: str
-    dof: Any
-    missing: str
     init_params: Any
-    search: str
-    n_init: int
     max_iter: int
     tol: float
-    stop: str
-    accelerate: bool
-    stages: bool
-    algorithm: str
     random_state: Any
     warm_start: bool
     verbose: int
-    n_threads: int | None
-    precision: str
     device: str
-    output: str
-    noise_floor: float
-    prune: bool
     callback: Any
     checkpoint: Any
     checkpoint_every: int
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **OF_EVERY_FIT,
+        # The library knows what is one of a few, and what is on or off.
+        **{ours: one_of(name) for name, ours in OPTIONS.items() if name in _matmix.CHOICES},
+        **{ours: ["boolean"] for name, ours in OPTIONS.items() if isinstance(DEFAULTS["fit"][name], bool)},
         "n_components": [AT_LEAST_ONE, StrOptions({AUTO})],
         "rank": [*OF_EVERY_FIT["rank"], StrOptions({AUTO})],
-        "noise": one_of("noise"),
-        "dof": [StrOptions({"estimated", "shared"}), Interval(Real, 0, None, closed="neither")],
-        "missing": one_of("missing"),
+        "dof": [*one_of("dof"), Interval(Real, 0, None, closed="neither")],
         # A name, a model or a file: `_start` tells them apart.
         "init_params": "no_validation",
-        "search": one_of("search"),
         "n_init": [AT_LEAST_ONE],
-        "stop": one_of("stop"),
-        "accelerate": ["boolean"],
-        "stages": ["boolean"],
-        "algorithm": one_of("algorithm"),
         "random_state": [
             Interval(Integral, 0, 2**64 - 1, closed="both"),
             np.random.RandomState,
@@ -99,11 +132,9 @@ class MixtureFitting(ModelEstimator):
         ],
         "warm_start": ["boolean"],
         "verbose": ["verbose"],
-        "precision": one_of("precision"),
         "device": one_of("device"),
         "output": [StrOptions(OUTPUTS)],
         "noise_floor": [Interval(Real, 0, 1, closed="neither")],
-        "prune": ["boolean"],
         "callback": [callable, None],
         "checkpoint": [str, os.PathLike, None],
         "checkpoint_every": [AT_LEAST_ONE],
@@ -165,7 +196,7 @@ class MixtureFitting(ModelEstimator):
                 )
                 history = History.from_json(told)
         self.n_batches_ = 1
-        self._remember(samples, input)
+        self._remember(samples, input, describe(options, start, history))
         self._adopt(model, history)
         if interrupted:
             warnings.warn(
@@ -234,7 +265,7 @@ class MixtureFitting(ModelEstimator):
                 "a fit in batches cannot change them"
             )
         if not begun:
-            self._remember(samples, samples.described())
+            self._remember(samples, samples.described(), describe(options, start))
         # A model file of rows may not have said how many of them a sample has.
         self.sample_shape_ = samples.shape
         for batch, first in samples.batches():
@@ -268,7 +299,7 @@ class MixtureFitting(ModelEstimator):
 
     def _selection(self, start: str) -> dict[str, Any]:
         """What is to be chosen, in the words of the library."""
-        if start != "kmeans":
+        if start != DEFAULTS["fit"]["start"]:
             raise ValueError(
                 f"init_params={start!r} cannot be used where something is chosen, which finds its own starts"
             )
@@ -323,9 +354,8 @@ class MixtureFitting(ModelEstimator):
                 raise ValueError(f"{os.fspath(init)} holds no mixture to begin with")
             return model
         if not isinstance(init, str):
-            raise TypeError(
-                f"option `init_params` is {init!r}; it must be 'kmeans', 'random', a fitted mixture or a model file"
-            )
+            names = ", ".join(map(repr, _matmix.CHOICES["start"]))
+            raise TypeError(f"option `init_params` is {init!r}; it must be {names}, a fitted mixture or a model file")
         return init
 
     def _adopt(self, model: _matmix.MixtureModel, history: History) -> None:
@@ -339,6 +369,15 @@ class MixtureFitting(ModelEstimator):
         self.lower_bound_ = self.lower_bounds_[-1] if self.lower_bounds_ else float("nan")
         self.n_iter_ = history.n_iterations
         self.passes_ = history.passes
+
+
+def describe(options: dict[str, Any], start: Any, history: History | None = None) -> dict[str, Any]:
+    """The options of a fit as a model file keeps them, with the components and ranks that were chosen."""
+    choice = None if history is None else history.choice
+    if choice is not None:
+        chosen = choice["candidates"][choice["chosen"]]
+        options = {**options, "components": chosen["components"], "rank": chosen["rank"]}
+    return json.loads(_matmix.described(json.dumps(options, default=plain), start))
 
 
 def _is_auto(value: Any) -> bool:

@@ -27,6 +27,7 @@ __all__ = [
     "__version__",
     "count_skipped",
     "default_preset",
+    "described",
     "digits",
     "estimate_noise",
     "files_of",
@@ -164,15 +165,12 @@ class MixtureModel:
         *,
         scale: float,
         path: str,
-        title: str,
-        data: str,
+        options: str,
         labels: list[str] | None,
         axes: list[str],
         value: str,
-        colours: str,
         recognize: str | None,
         held_out: tuple[NDArray[Any], Sequence[int], float] | None,
-        seed: int | None,
         history: str,
         missing: str = "error",
     ) -> None: ...
@@ -301,8 +299,7 @@ class PatchWindows:
         *,
         size: Sequence[int],
         stride: Sequence[int],
-        centred: bool,
-        contrast: float | None,
+        contrast: str,
         count: int | None,
         seed: int,
     ) -> PatchWindows: ...
@@ -409,11 +406,7 @@ def fit_low_rank(
     preset: str | None,
     weights: _Floats | None,
     scale: float,
-    rank: Sequence[int],
-    centred: bool,
-    max_iter: int,
-    tol: float,
-    threads: int | None,
+    options: str,
 ) -> tuple[LowRankModel, list[float], float, str]: ...
 def program(arguments: Sequence[str]) -> int: ...
 def run_task(
@@ -432,6 +425,7 @@ def run_task(
 ) -> bytes: ...
 def merge_sums(sums: Sequence[bytes]) -> bytes: ...
 def default_preset(order: int, components: int) -> str: ...
+def described(options: str, start: str | MixtureModel) -> str: ...
 def tree_levels(parts: int) -> list[list[tuple[int, int]]]: ...
 def wanted_rows(task: bytes, shape: Sequence[int], preset: str | None) -> list[int] | None: ...
 def count_skipped(sums: bytes, skipped: int, shape: Sequence[int], preset: str | None) -> bytes: ...
@@ -439,16 +433,7 @@ def files_of(spec: str) -> list[Path]: ...
 def open(
     spec: str,
     *,
-    shape: Sequence[int] | None,
-    labels: str | None,
-    colour: bool,
-    resize: tuple[int, int] | None,
-    scale: float | None,
-    take: tuple[int, int] | None,
-    exclude: Sequence[str],
-    limit: int | None,
-    missing: str | None,
-    mask: str | None,
+    options: str,
     like: Input | None,
 ) -> _Opened: ...
 def digits() -> _Opened: ...
@@ -458,11 +443,6 @@ def fit_patch_fisher(
     shape: Sequence[int],
     *,
     scale: float,
-    size: Sequence[int],
-    stride: Sequence[int],
-    contrast: float,
-    grid: int,
-    max_patches: int,
     options: str,
 ) -> PatchFisherModel: ...
 def fit_patch_denoiser(
@@ -471,8 +451,6 @@ def fit_patch_denoiser(
     *,
     scale: float,
     noise: float | None,
-    size: Sequence[int],
-    max_patches: int,
     options: str,
 ) -> PatchDenoiserModel: ...
 def estimate_noise(x: NDArray[Any], shape: Sequence[int], scale: float) -> float: ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import numbers
 from collections.abc import Iterator, Sequence
@@ -38,6 +39,10 @@ OF_EVERY_FIT: dict[str, Any] = {
     "n_threads": [AT_LEAST_ONE, None],
 }
 """What the parameters that all models have may be."""
+
+
+DEFAULTS: dict[str, dict[str, Any]] = json.loads(_matmix.DEFAULTS)
+"""The options that the library has for a fit, for patches, for what is opened, with their defaults."""
 
 
 def one_of(option: str) -> list[Any]:

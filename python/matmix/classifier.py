@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,8 +13,9 @@ from sklearn.utils.metaestimators import available_if
 
 from . import _matmix
 from ._base import History
+from ._fitting import takes_those_of
 from ._labels import label_names, labels_of, read_labels
-from ._validation import AT_LEAST_ONE, OF_EVERY_FIT, Data, Seed, Sides, check_samples, check_weights
+from ._validation import AT_LEAST_ONE, OF_EVERY_FIT, Data, Sides, check_samples, check_weights
 from .mixture import Mixture
 
 if TYPE_CHECKING:
@@ -86,58 +86,10 @@ random_state, warm_start, verbose, n_threads, precision, noise_floor, callback, 
     prune = False
     device = "cpu"
 
+    @takes_those_of(Mixture, without=("n_components", "algorithm", "search", "prune", "device", "output"))
     def __init__(
-        self,
-        components_per_class: int = 1,
-        rank: Sides = None,
-        *,
-        unlabelled: Any = -1,
-        noise: str = "gaussian",
-        dof: str | float = "estimated",
-        missing: str = "error",
-        sample_shape: Sides = None,
-        scale: float | None = None,
-        init_params: Any = "kmeans",
-        n_init: int = 1,
-        max_iter: int = 100,
-        tol: float = 1e-6,
-        stop: str = "likelihood",
-        accelerate: bool = True,
-        stages: bool = True,
-        random_state: Seed = None,
-        warm_start: bool = False,
-        verbose: int = 0,
-        n_threads: int | None = None,
-        precision: str = "auto",
-        noise_floor: float = 1e-6,
-        callback: Callable[[_matmix.Progress], Any] | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        checkpoint_every: int = 10,
-    ) -> None:
-        self.components_per_class = components_per_class
-        self.rank = rank
-        self.unlabelled = unlabelled
-        self.noise = noise
-        self.dof = dof
-        self.missing = missing
-        self.sample_shape = sample_shape
-        self.scale = scale
-        self.init_params = init_params
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.stop = stop
-        self.accelerate = accelerate
-        self.stages = stages
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.n_threads = n_threads
-        self.precision = precision
-        self.noise_floor = noise_floor
-        self.callback = callback
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
+        self, components_per_class: int = 1, rank: Sides = None, *, unlabelled: Any = -1, **others: Any
+    ) -> None: ...
 
     def fit(self, X: Data, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fits the classes.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -147,28 +149,30 @@ def open(
     >>> matmix.datasets.open("demo:mnist", exclude=["0"], limit=50, scale=1 / 255)
     DataSet('demo:mnist': 50 samples of 28×28, float32, 1 classes)
     """
+    from ._base import plain
+
     if isinstance(take, slice):
         if take.step not in (None, 1):
             raise ValueError(f"option `take` is {take}; it must be a run of samples without a step")
         take = (take.start or 0, 2**63 - 1 if take.stop is None else take.stop)
     if take is not None and min(take) < 0:
         raise ValueError(f"option `take` is {take}; it must not be negative")
-    return _data_set(
-        _matmix.open(
-            os.fspath(spec),
-            shape=None if shape is None else [int(side) for side in shape],
-            labels=None if labels is None else os.fspath(labels),
-            colour=bool(colour),
-            resize=resize,
-            scale=scale,
-            take=take,
-            exclude=[str(label) for label in exclude],
-            limit=limit,
-            missing=None if missing is None else str(missing),
-            mask=None if mask is None else os.fspath(mask),
-            like=getattr(like, "input_", like),
-        )
-    )
+    if scale is not None and not math.isfinite(scale):
+        raise ValueError(f"option `scale` is {scale}; it must be a finite number")
+    options = {
+        "shape": None if shape is None else [int(side) for side in shape],
+        "labels": None if labels is None else os.fspath(labels),
+        "colour": bool(colour),
+        "resize": resize,
+        "scale": scale,
+        "take": None if take is None else {"start": take[0], "end": take[1]},
+        "exclude": [str(label) for label in exclude],
+        "limit": limit,
+        "missing": None if missing is None else str(missing),
+        "mask": None if mask is None else os.fspath(mask),
+    }
+    text = json.dumps(options, default=plain)
+    return _data_set(_matmix.open(os.fspath(spec), options=text, like=getattr(like, "input_", like)))
 
 
 def _data_set(opened: tuple[Any, ...]) -> DataSet:

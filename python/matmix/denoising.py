@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from . import _matmix
 from ._elements import check_array
 from ._validation import Seed, Sides
-from .patches import OF_EVERY_PATCH_MODEL, PatchModel, check_sides
+from .patches import OF_EVERY_PATCH_MODEL, PatchModel
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -53,6 +53,7 @@ class PatchDenoiser(PatchModel):
     True
     """
 
+    _kind = "patch_denoiser"
     _parameter_constraints: ClassVar[dict[str, Any]] = dict(OF_EVERY_PATCH_MODEL)
 
     def __init__(
@@ -98,8 +99,6 @@ class PatchDenoiser(PatchModel):
             samples.shape,
             scale=samples.scale,
             noise=sigma,
-            size=check_sides("size", self.size),
-            max_patches=self.max_patches,
             options=options,
         )
         self.sigma_ = sigma

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import warnings
 from collections.abc import Iterable
@@ -13,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from . import _matmix
-from ._base import History, ModelEstimator
+from ._base import History, ModelEstimator, plain
 from ._elements import check_array
 from ._validation import (
     OF_EVERY_FIT,
@@ -133,22 +134,19 @@ class LowRank(ModelEstimator):
         self._validate_params()
         samples = check_samples(self, X, reset=True)
         weights = check_weights(sample_weight, samples.n)
-        threads = None if self.n_threads is None else int(self.n_threads)
+        options = self._options()
         input = samples.described()
         begun = time.perf_counter()
         model, errors, passes, stop = _matmix.fit_low_rank(
-            samples.held(self._preset, weights, threads),
+            samples.held(self._preset, weights, options["threads"]),
             samples.shape,
             preset=self._preset,
             weights=weights,
             scale=samples.scale,
-            rank=check_rank(self.rank),
-            centred=self._centred(),
-            max_iter=int(self.max_iter),
-            tol=float(self.tol),
-            threads=threads,
+            options=json.dumps(options, default=plain),
         )
-        self._remember(samples, input)
+        # How many threads there were does not decide the model.
+        self._remember(samples, input, {name: value for name, value in options.items() if name != "threads"})
         seconds = time.perf_counter() - begun
         history = History(reconstruction_error=errors, samples=samples.n, passes=passes, stop=stop, seconds=seconds)
         self._adopt(model, history)
@@ -159,6 +157,16 @@ class LowRank(ModelEstimator):
                 stacklevel=2,
             )
         return self
+
+    def _options(self) -> dict[str, Any]:
+        """The options of a fit in the words of the library."""
+        return {
+            "rank": check_rank(self.rank),
+            "centred": self._centred(),
+            "max_iter": self.max_iter,
+            "tol": self.tol,
+            "threads": self.n_threads,
+        }
 
     def _adopt(self, model: _matmix.LowRankModel, history: History) -> None:
         self.model_ = model

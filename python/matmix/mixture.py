@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import numbers
 import os
@@ -549,8 +550,9 @@ class Mixture(DensityMixin, MixtureFitting):
             What the values are.
         colours : {"auto", "grey", "sequential", "diverging"}
             How values become colours.
-        recognize : {"paper", "weighted", "fisher"}, optional
-            Adds a recognition experiment by this distance: every other sample of each label of `y` is known.
+        recognize : {"auto", "paper", "weighted", "fisher"}, optional
+            Adds a recognition experiment by this distance, as of `NearestCore`: every other sample of each label of `y`
+            is known.
         held_out : array of samples, optional
             Samples that the model was not fitted to: the summary tells how well it does on them.
 
@@ -566,10 +568,12 @@ class Mixture(DensityMixin, MixtureFitting):
         """
         in_memory(X, "a report")
         samples = self._check(X)
-        if colours not in ("auto", "grey", "sequential", "diverging"):
-            raise ValueError(f"option `colours` is {colours!r}; it must be 'auto', 'grey', 'sequential' or 'diverging'")
-        if recognize not in (None, "paper", "weighted", "fisher"):
-            raise ValueError(f"option `recognize` is {recognize!r}; it must be 'paper', 'weighted' or 'fisher'")
+        options = {
+            "title": title,
+            "data": data,
+            "colours": check_choice("colours", colours),
+            "seed": self._described.get("seed"),
+        }
         if recognize is not None and y is None:
             raise ValueError("option `recognize` needs labels: give them as y")
         labels = None if y is None else [str(label) for label in np.asarray(y).ravel()]
@@ -584,15 +588,12 @@ class Mixture(DensityMixin, MixtureFitting):
             self._preset,
             scale=samples.scale,
             path=os.fspath(path),
-            title=title,
-            data=data,
+            options=json.dumps(options),
             labels=labels,
             axes=[_named(axis) for axis in axes],
             value=_named(value),
-            colours=colours,
             recognize=recognize,
             held_out=others,
-            seed=self.random_state if isinstance(self.random_state, int) and self.random_state >= 0 else None,
             history=self.history_.to_json(),
             missing=samples.missing,
         )

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
 from numbers import Integral, Real
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -21,8 +19,10 @@ from . import _matmix
 from ._base import plain
 from ._blocks import Parts, in_memory
 from ._elements import check_array
+from ._fitting import describe
 from ._validation import (
     AT_LEAST_ONE,
+    DEFAULTS,
     Samples,
     Seed,
     Sides,
@@ -50,6 +50,8 @@ OF_EVERY_PATCH_MODEL: dict[str, Any] = {
     ],
 }
 """What the parameters that all mixtures over patches have may be."""
+OF_THE_MIXTURE = {"components": "n_components", "rank": "rank", "max_iter": "iterations", "seed": "random_state"}
+"""The options of the fit that can be chosen, with the parameters that they are here."""
 
 
 def check_sides(name: str, sides: Any) -> list[int]:
@@ -118,16 +120,12 @@ class Patches(Parts):
         images = check_array(here(X, "Patches"))
         if images.ndim < 2:
             raise ValueError(f"X has shape {images.shape}; images of shape (N, p, ...) are needed")
-        if isinstance(contrast, str) and contrast != "kept":
-            raise ValueError(f"contrast is {contrast!r}; it must be a number above 0, 'kept' or None")
-        share = None if contrast is None or isinstance(contrast, str) else float(contrast)
         self.windows = _matmix.PatchWindows(
             images,
             images.shape[1:],
             size=check_sides("size", size),
             stride=check_sides("stride", stride),
-            centred=contrast == "kept",
-            contrast=share,
+            contrast="none" if contrast is None else str(contrast),
             count=None if n_patches is None else check_integer("n_patches", n_patches, 1),
             seed=check_seed(random_state),
         )
@@ -158,6 +156,8 @@ class PatchModel(BaseEstimator):
 
     sample_shape: ClassVar[None] = None
     _flattens: ClassVar[bool] = False
+    _kind: ClassVar[str]
+    """What the library's defaults are under."""
     n_components: int
     rank: Any
     size: Any
@@ -167,8 +167,8 @@ class PatchModel(BaseEstimator):
     sample_shape_: tuple[int, ...]
     input_: _matmix.Input | None
     model_: Any
-    _of_recognizer: Mapping[str, Any] = MappingProxyType({})
-    """What the file of a recogniser says beside the model."""
+    _described: dict[str, Any]
+    """What the file says beside the model: the options of the fit, and what a recogniser knows."""
 
     def _factor(self, samples: Samples, *, fitting: bool) -> float:
         """What the values of X are multiplied with: whatever makes them what the model knows."""
@@ -179,16 +179,19 @@ class PatchModel(BaseEstimator):
         """Images to fit to, and the options of the fit in the words of the library."""
         self._validate_params()
         samples = check_samples(self, here(X, type(self).__name__), reset=True)
-        self.sample_shape_, self.input_, self._of_recognizer = samples.shape, samples.described(), {}
-        options = {
-            "components": self.n_components,
-            "rank": check_rank(self.rank),
-            "max_iter": self.iterations,
-            # Patches are hundreds of thousands, and their likelihood is not what counts.
-            "search": "none",
-            "seed": check_seed(self.random_state),
-        }
+        self.sample_shape_, self.input_ = samples.shape, samples.described()
+        options = self._options()
+        self._described = describe(options["fit"], options["fit"]["start"])
         return samples, json.dumps(options, default=plain)
+
+    def _options(self) -> dict[str, Any]:
+        """The options of the fit in the words of the library."""
+        known = DEFAULTS[self._kind]
+        ours = {name: getattr(self, parameter) for name, parameter in OF_THE_MIXTURE.items()}
+        ours.update(rank=check_rank(self.rank), seed=check_seed(self.random_state))
+        own = {name: getattr(self, name) for name in known if name != "fit"}
+        own.update((name, check_sides(name, own[name])) for name in ("size", "stride") if name in own)
+        return {**own, "fit": {**known["fit"], **ours}}
 
     def _check(self, X: Any) -> Samples:
         check_is_fitted(self)
@@ -203,8 +206,11 @@ class PatchModel(BaseEstimator):
             The file. It appears whole or not at all.
         """
         check_is_fitted(self)
-        known = {**self._of_recognizer, "python": self._plain_params()}
-        self.model_.save(os.fspath(path), self.input_, json.dumps(known, default=plain))
+        self.model_.save(os.fspath(path), self.input_, json.dumps(self._told(), default=plain))
+
+    def _told(self) -> dict[str, Any]:
+        """What a model file says about the fit."""
+        return {**self._described, "python": self._plain_params()}
 
     def _plain_params(self) -> dict[str, Any]:
         params = self.get_params(deep=False)
@@ -213,15 +219,16 @@ class PatchModel(BaseEstimator):
     def _adopt_file(self, model: Any, input: _matmix.Input | None, options: str) -> None:
         """Becomes what a model file holds."""
         known = json.loads(options) if options else {}
-        params = dict(known.get("python") or {}) if isinstance(known, dict) else {}
+        self._described = dict(known) if isinstance(known, dict) else {}
+        params = self._described.pop("python", None) or {
+            OF_THE_MIXTURE[name]: value for name, value in self._described.items() if name in ("max_iter", "seed")
+        }
         accepted = self.get_params(deep=False)
         mixture = model.mixture
         found = {"n_components": len(mixture.weights), "rank": tuple(mixture.rank), "size": tuple(mixture.shape)}
         kept = {key: tuple(v) if isinstance(v, list) else v for key, v in params.items() if key in accepted}
         self.set_params(**{**found, **kept})
         self.model_, self.input_ = model, input
-        if isinstance(known, dict):
-            self._of_recognizer = {name: known[name] for name in ("ridge", "classes") if name in known}
         if input is not None:
             self.sample_shape_ = tuple(input.shape)
             self.n_features_in_ = math.prod(input.shape)
@@ -281,6 +288,7 @@ class PatchFisher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PatchModel)
     (3, 1152)
     """
 
+    _kind = "patch_fisher"
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **OF_EVERY_PATCH_MODEL,
         "stride": [AT_LEAST_ONE, "array-like"],
@@ -328,11 +336,6 @@ class PatchFisher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PatchModel)
             samples.array,
             samples.shape,
             scale=samples.scale,
-            size=check_sides("size", self.size),
-            stride=check_sides("stride", self.stride),
-            contrast=float(self.contrast),
-            grid=self.grid,
-            max_patches=self.max_patches,
             options=options,
         )
         return self
@@ -468,7 +471,7 @@ class PatchRecognizer(ClassifierMixin, BaseEstimator):
             predicted for each.
         """
         check_is_fitted(self)
-        known = {"python": self.fisher_._plain_params(), "ridge": self.ridge, "classes": self.classes_.tolist()}
+        known = {**self.fisher_._told(), "ridge": self.ridge, "classes": self.classes_.tolist()}
         self.model_.save(os.fspath(path), self.fisher_.input_, json.dumps(known, default=plain))
 
     @classmethod

@@ -5,13 +5,13 @@ Each is `Mixture` or `LowRank` with a few options set; the library's presets say
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from ._fitting import takes_those_of
 from ._output import of_kind, on_host
 from ._validation import Samples, Seed, Sides, check_integer, given
 from .low_rank import LowRank
@@ -61,60 +61,8 @@ class _One(Mixture):
     n_init = 1
     search = "auto"
 
-    def __init__(
-        self,
-        rank: Sides | str = None,
-        *,
-        noise: str = "gaussian",
-        dof: str | float = "estimated",
-        missing: str = "error",
-        sample_shape: Sides = None,
-        scale: float | None = None,
-        init_params: Any = "kmeans",
-        max_iter: int = 100,
-        tol: float = 1e-6,
-        stop: str = "likelihood",
-        accelerate: bool = True,
-        stages: bool = True,
-        algorithm: str = "exact",
-        random_state: Seed = None,
-        warm_start: bool = False,
-        verbose: int = 0,
-        n_threads: int | None = None,
-        precision: str = "auto",
-        device: str = "cpu",
-        output: str = "numpy",
-        noise_floor: float = 1e-6,
-        prune: bool = False,
-        callback: Callable[[Any], Any] | None = None,
-        checkpoint: Any = None,
-        checkpoint_every: int = 10,
-    ) -> None:
-        self.rank = rank
-        self.noise = noise
-        self.dof = dof
-        self.missing = missing
-        self.sample_shape = sample_shape
-        self.scale = scale
-        self.init_params = init_params
-        self.max_iter = max_iter
-        self.tol = tol
-        self.stop = stop
-        self.accelerate = accelerate
-        self.stages = stages
-        self.algorithm = algorithm
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.n_threads = n_threads
-        self.precision = precision
-        self.device = device
-        self.output = output
-        self.noise_floor = noise_floor
-        self.prune = prune
-        self.callback = callback
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
+    @takes_those_of(Mixture, without=("n_components", "n_init", "search"))
+    def __init__(self, rank: Sides | str = None, **others: Any) -> None: ...
 
 
 class PPCA(_One):

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ._choosing import AUTO, Choice, choose, from_history
+from ._fitting import describe
 from ._progress import ProgressLine
-from ._validation import Data, Sides, check_choice, check_integer, check_rank, check_samples, check_weights
+from ._validation import DEFAULTS, Data, Sides, check_choice, check_integer, check_rank, check_samples, check_weights
 from .mixture import Mixture
 
 
@@ -133,6 +134,6 @@ def select(
         if name in best.get_params(deep=False):
             setattr(best, name, value)
     best.n_batches_ = 1
-    best._remember(samples, input)
+    best._remember(samples, input, describe(options, DEFAULTS["fit"]["start"], history))
     best._adopt(model, history)
     return Selection(**found, best_estimator_=best)

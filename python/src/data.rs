@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::arrays::{array, indices, sides};
-use crate::errors::{detached, to_python};
+use crate::errors::detached;
 use crate::input::ModelInput;
 use crate::low_rank::LowRankModel;
 use crate::mixture::MixtureModel;
@@ -31,37 +31,14 @@ pub(crate) fn files_of(spec: &str) -> Vec<PathBuf> {
 
 /// Opens whatever the program opens; `like` what a model takes for input.
 #[pyfunction]
-#[pyo3(signature = (spec, *, shape, labels, colour, resize, scale, take, exclude, limit, missing, mask, like))]
+#[pyo3(signature = (spec, *, options, like))]
 pub(crate) fn open<'py>(
     py: Python<'py>,
     spec: &str,
-    shape: Option<Vec<usize>>,
-    labels: Option<PathBuf>,
-    colour: bool,
-    resize: Option<(usize, usize)>,
-    scale: Option<f64>,
-    take: Option<(usize, usize)>,
-    exclude: Vec<String>,
-    limit: Option<usize>,
-    missing: Option<&str>,
-    mask: Option<String>,
+    options: &str,
     like: Option<&Bound<'_, ModelInput>>,
 ) -> PyResult<Opened<'py>> {
-    let take = take.map(|(start, end)| start..end);
-    let missing = missing.map(|text| text.parse().map_err(to_python)).transpose()?;
-    let options = OpenOptions {
-        shape,
-        labels,
-        colour,
-        resize,
-        scale,
-        take,
-        exclude,
-        limit,
-        missing,
-        mask,
-        ..Default::default()
-    };
+    let options: OpenOptions = crate::errors::options(options)?;
     let like = like.map(|like| &like.get().input);
     let set = detached(py, || match like {
         Some(input) => input.open(spec, &options),

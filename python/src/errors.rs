@@ -7,6 +7,8 @@ use std::str::FromStr;
 use matmix::Error;
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::pools;
 
@@ -41,6 +43,13 @@ pub(crate) fn choice<T: FromStr<Err = Error>>(option: &str, name: &str) -> PyRes
         }
         other => to_python(other),
     })
+}
+
+/// Options of the library, which Python hands over as JSON.
+pub(crate) fn options<T: DeserializeOwned>(json: &str) -> PyResult<T> {
+    // By way of a value: where in a text that no user has seen something stands is nothing to tell.
+    let read = serde_json::from_str::<Value>(json).and_then(serde_json::from_value);
+    read.map_err(|error| PyValueError::new_err(format!("the options cannot be used: {error}")))
 }
 
 /// Works without the interpreter, on threads of this process. A panic, which would be our bug, becomes a `RuntimeError` rather than the

@@ -27,7 +27,7 @@ type Array<'py> = Bound<'py, PyArrayDyn<f64>>;
 
 /// Fits a low-rank model: the model, e after each alternation, passes over all samples and why it ended.
 #[pyfunction]
-#[pyo3(signature = (x, shape, *, preset, weights, scale, rank, centred, max_iter, tol, threads))]
+#[pyo3(signature = (x, shape, *, preset, weights, scale, options))]
 pub(crate) fn fit_low_rank(
     py: Python<'_>,
     x: Held<'_>,
@@ -35,16 +35,13 @@ pub(crate) fn fit_low_rank(
     preset: Option<&str>,
     weights: Option<Numbers<'_>>,
     scale: f64,
-    rank: Vec<usize>,
-    centred: bool,
-    max_iter: usize,
-    tol: f64,
-    threads: Option<usize>,
+    options: &str,
 ) -> PyResult<(LowRankModel, Vec<f64>, f64, &'static str)> {
     let engine =
         x.engine(&shape, preset, weights.as_ref(), scale, Missing::Error, &Arc::new(Meter::new()))?;
-    let rank = preset_rank(preset, &shape, rank)?;
-    let options = LowRankOptions { rank, centred, max_iter, tol, threads: pools::threads(threads) };
+    let mut options: LowRankOptions = crate::errors::options(options)?;
+    options.rank = preset_rank(preset, &shape, options.rank)?;
+    options.threads = pools::threads(options.threads);
     let fit = x.fitted(detached(py, || matmix::fit_low_rank_on(&*engine, &options)))?;
     Ok((LowRankModel { model: fit.model }, fit.reconstruction_error, fit.passes, fit.stop.name()))
 }

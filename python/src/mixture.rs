@@ -46,14 +46,19 @@ fn fit_options(
     preset: Option<&str>,
     shape: &[usize],
 ) -> PyResult<FitOptions> {
-    let wrong = |error| PyValueError::new_err(format!("the options of the fit cannot be used: {error}"));
-    let mut options: FitOptions = serde_json::from_str(json).map_err(wrong)?;
+    let mut options: FitOptions = crate::errors::options(json)?;
     options.rank = preset_rank(preset, shape, options.rank)?;
     options.start = match start {
         Beginning::Model(model) => Start::Model(Box::new(model.get().model.clone())),
         Beginning::Name(name) => choice("init_params", name)?,
     };
     Ok(options)
+}
+
+/// The options of a fit in the words of the library, as JSON, as a model file keeps them.
+#[pyfunction]
+pub(crate) fn described(options: &str, start: Beginning<'_>) -> PyResult<String> {
+    Ok(fit_options(options, &start, None, &[])?.described().to_string())
 }
 
 /// Fits a mixture: the model, its history as JSON and whether Ctrl-C ended it.
@@ -118,11 +123,8 @@ pub(crate) fn select_mixture(
 ) -> PyResult<(MixtureModel, String, bool)> {
     let meter = Arc::new(Meter::new());
     let engine = x.engine(&shape, preset, weights.as_ref(), scale, Missing::Error, &meter)?;
-    let wrong =
-        |error| PyValueError::new_err(format!("the options of the selection cannot be used: {error}"));
     let fit = fit_options(options, &Beginning::Name(Start::default().name().into()), preset, &shape)?;
-    let selection: SelectOptions = serde_json::from_str(selection).map_err(wrong)?;
-    let selection = SelectOptions { fit, ..selection };
+    let selection = SelectOptions { fit, ..crate::errors::options(selection)? };
     let abandon = || {
         meter.stop();
         x.abandon(py)
@@ -344,7 +346,7 @@ impl MixtureModel {
     }
 
     /// Writes the HTML report.
-    #[pyo3(signature = (x, shape, preset=None, *, scale, path, title, data, labels, axes, value, colours, recognize, held_out, seed, history, missing="error"))]
+    #[pyo3(signature = (x, shape, preset=None, *, scale, path, options, labels, axes, value, recognize, held_out, history, missing="error"))]
     fn report(
         &self,
         py: Python<'_>,
@@ -353,15 +355,12 @@ impl MixtureModel {
         preset: Option<&str>,
         scale: f64,
         path: PathBuf,
-        title: String,
-        data: String,
+        options: &str,
         labels: Option<Vec<String>>,
         axes: Vec<String>,
         value: &str,
-        colours: &str,
         recognize: Option<&str>,
         held_out: Option<(Elements<'_>, Vec<usize>, f64)>,
-        seed: Option<u64>,
         history: &str,
         missing: &str,
     ) -> PyResult<()> {
@@ -380,24 +379,20 @@ impl MixtureModel {
         let labels = labels.map(Labels::new);
         let recognition = match (recognize, &labels) {
             (Some(distance), Some(labels)) => {
-                let distance = distance.parse().map_err(to_python)?;
+                let distance = choice("recognize", distance)?;
                 Some(detached(py, || recognise(&self.model.clone().into(), &samples, labels, distance))?)
             }
             _ => None,
         };
         let options = ReportOptions {
-            title,
-            data,
             model: preset.unwrap_or_default().into(),
             labels,
             axes,
             value: Axis::parse(value, 1).map_err(to_python)?,
             recognition,
             held_out,
-            colours: colours.parse().map_err(to_python)?,
-            seed,
             history: serde_json::from_str(history).ok(),
-            ..ReportOptions::default()
+            ..crate::errors::options(options)?
         };
         detached(py, || write_report(&self.model, &samples, &options, &path))
     }

@@ -1,11 +1,15 @@
 //! What the library calls things: choices, defaults and presets, so that Python has no list of its own.
 
+use matmix::data::OpenOptions;
+use matmix::report::Colours;
 use matmix::{
-    Algorithm, Criterion, Device, Distance, FitOptions, Missing, Noise, Precision, Preset, Purpose,
-    Reconstruction, Samples, Search, StopRule,
+    Algorithm, Criterion, Device, Distance, Dof, FitOptions, LowRankOptions, Missing, Noise,
+    PatchDenoiserOptions, PatchFisherOptions, Precision, Preset, Purpose, Reconstruction, Samples, Search,
+    SelectOptions, Start, StopRule,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use serde_json::json;
 
 /// A model by the name it was published under.
 #[pyclass(frozen, get_all, module = "matmix._matmix", name = "Preset")]
@@ -52,22 +56,33 @@ macro_rules! names {
     };
 }
 
-/// `CHOICES`: the names of every option that is one of a few. `DEFAULTS`: the options of a fit, as JSON. `PRESETS`: by name.
+/// `CHOICES`: the names of every option that is one of a few. `DEFAULTS`: all options, as JSON. `PRESETS`: by name.
 pub(crate) fn add(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let choices = PyDict::new(m.py());
     choices.set_item("algorithm", names!(Algorithm))?;
+    choices.set_item("colours", names!(Colours))?;
     choices.set_item("device", names!(Device))?;
     choices.set_item("criterion", names!(Criterion))?;
     choices.set_item("distance", names!(Distance))?;
+    choices.set_item("dof", Dof::NAMED.iter().map(Dof::to_string).collect::<Vec<_>>())?;
     choices.set_item("missing", names!(Missing))?;
     choices.set_item("noise", names!(Noise))?;
     choices.set_item("precision", names!(Precision))?;
     choices.set_item("purpose", names!(Purpose))?;
     choices.set_item("rule", names!(Reconstruction))?;
     choices.set_item("search", names!(Search))?;
+    choices.set_item("start", Start::NAMED.iter().map(Start::name).collect::<Vec<_>>())?;
     choices.set_item("stop", names!(StopRule))?;
     m.add("CHOICES", choices)?;
-    m.add("DEFAULTS", serde_json::to_string(&FitOptions::default()).unwrap_or_default())?;
+    let defaults = json!({
+        "fit": FitOptions::default(),
+        "low_rank": LowRankOptions::default(),
+        "open": OpenOptions::default(),
+        "patch_denoiser": PatchDenoiserOptions::default(),
+        "patch_fisher": PatchFisherOptions::default(),
+        "select": SelectOptions::default(),
+    });
+    m.add("DEFAULTS", defaults.to_string())?;
     let presets = PyDict::new(m.py());
     for &preset in Preset::ALL {
         presets.set_item(preset.name(), Bound::new(m.py(), PublishedModel::from(preset))?)?;

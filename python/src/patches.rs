@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use matmix::data::{Element, Gallery, Patches};
+use matmix::data::{Contrast, Element, Gallery, Patches};
 use matmix::{
-    FitOptions, Mixture, Model, ModelFile, PatchDenoiser, PatchDenoiserOptions, PatchFisher,
-    PatchFisherOptions, PatchRecognizer,
+    Mixture, Model, ModelFile, PatchDenoiser, PatchDenoiserOptions, PatchFisher, PatchFisherOptions,
+    PatchRecognizer,
 };
 use numpy::{PyArray1, PyArrayDyn, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
@@ -31,26 +31,23 @@ pub(crate) struct PatchWindows {
 
 #[pymethods]
 impl PatchWindows {
-    /// Windows of images, brought to like contrast with `contrast` or else `centred` or as they are.
+    /// Windows of images, all or so many of them, and what is done to their contrast.
     #[new]
-    #[pyo3(signature = (x, shape, *, size, stride, centred, contrast, count, seed))]
+    #[pyo3(signature = (x, shape, *, size, stride, contrast, count, seed))]
     fn new(
         py: Python<'_>,
         x: Elements<'_>,
         shape: Vec<usize>,
         size: Vec<usize>,
         stride: Vec<usize>,
-        centred: bool,
-        contrast: Option<f64>,
+        contrast: &str,
         count: Option<usize>,
         seed: u64,
     ) -> PyResult<Self> {
         let images = x.samples(&shape, None, None, 1.0)?;
-        let patches = Patches { size, stride, centred, ..Patches::new(1) };
-        let patches = match contrast {
-            Some(contrast) => detached(py, || patches.normalised(&images, contrast, seed))?,
-            None => patches,
-        };
+        let patches = Patches { size, stride, ..Patches::new(1) };
+        let contrast: Contrast = contrast.parse().map_err(to_python)?;
+        let patches = detached(py, || patches.with_contrast(&images, contrast, seed))?;
         Ok(Self { patches, drawn: count.map(|count| (count, seed)) })
     }
 
@@ -89,11 +86,6 @@ impl PatchWindows {
         }
         .map_err(to_python)
     }
-}
-
-fn fit_options(json: &str) -> PyResult<FitOptions> {
-    let wrong = |error| PyValueError::new_err(format!("the options of the fit cannot be used: {error}"));
-    serde_json::from_str(json).map_err(wrong)
 }
 
 /// The file of a mixture over windows of images.
@@ -139,22 +131,16 @@ pub(crate) struct PatchFisherModel {
 
 /// Fits a mixture to patches of images.
 #[pyfunction]
-#[pyo3(signature = (x, shape, *, scale, size, stride, contrast, grid, max_patches, options))]
+#[pyo3(signature = (x, shape, *, scale, options))]
 pub(crate) fn fit_patch_fisher(
     py: Python<'_>,
     x: Elements<'_>,
     shape: Vec<usize>,
     scale: f64,
-    size: Vec<usize>,
-    stride: Vec<usize>,
-    contrast: f64,
-    grid: usize,
-    max_patches: usize,
     options: &str,
 ) -> PyResult<PatchFisherModel> {
     let images = x.samples(&shape, None, None, scale)?;
-    let options =
-        PatchFisherOptions { size, stride, contrast, grid, max_patches, fit: fit_options(options)? };
+    let options: PatchFisherOptions = crate::errors::options(options)?;
     Ok(PatchFisherModel { fisher: detached(py, || PatchFisher::fit(&images, &options))?, gallery: None })
 }
 
@@ -357,19 +343,17 @@ pub(crate) struct PatchDenoiserModel {
 
 /// Fits a mixture to patches of images without noise, or with noise of this standard deviation.
 #[pyfunction]
-#[pyo3(signature = (x, shape, *, scale, noise, size, max_patches, options))]
+#[pyo3(signature = (x, shape, *, scale, noise, options))]
 pub(crate) fn fit_patch_denoiser(
     py: Python<'_>,
     x: Elements<'_>,
     shape: Vec<usize>,
     scale: f64,
     noise: Option<f64>,
-    size: Vec<usize>,
-    max_patches: usize,
     options: &str,
 ) -> PyResult<PatchDenoiserModel> {
     let images = x.samples(&shape, None, None, scale)?;
-    let options = PatchDenoiserOptions { size, max_patches, fit: fit_options(options)? };
+    let options: PatchDenoiserOptions = crate::errors::options(options)?;
     let denoiser = detached(py, || match noise {
         Some(noise) => PatchDenoiser::fit_noisy(&images, noise, &options),
         None => PatchDenoiser::fit(&images, &options),

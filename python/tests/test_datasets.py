@@ -2,6 +2,7 @@
 
 import matmix
 import numpy as np
+import pytest
 
 
 def test_digits():
@@ -24,3 +25,19 @@ def test_npy_and_npz(tmp_path):
     (tmp_path / "labels.txt").write_text("1\n2\n1\n3\n")
     opened = matmix.datasets.open(tmp_path / "x.npy", labels=tmp_path / "labels.txt", limit=3)
     assert list(opened.target) == [1, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"scale": float("nan")}, "option `scale` is nan"),
+        ({"missing": "nothing"}, "option `missing` is `nothing`; it must be nan, error"),
+        ({"resize": (0, 3)}, "option `resize` is 0×3"),
+        ({"limit": 0}, "option `limit` is 0"),
+        ({"limit": 2.5}, "invalid type: floating point"),
+        ({"take": (3, 1)}, "option `take`"),
+    ],
+)
+def test_what_cannot_be_meant_is_named(options, words):
+    with pytest.raises(ValueError, match=words):
+        matmix.datasets.open("demo:mnist", **options)

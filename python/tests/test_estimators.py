@@ -1,7 +1,9 @@
 """Shapes, types, files, copies: what the estimators promise beyond scikit-learn's checks."""
 
 import copy
+import inspect
 import pickle
+import re
 import warnings
 
 import joblib
@@ -156,12 +158,51 @@ def test_python_has_the_defaults_and_the_names_of_the_library():
     from matmix import _matmix
     from matmix.published import BY_PRESET
 
+    defaults = json.loads(_matmix.DEFAULTS)
     for estimator in (matmix.Mixture(random_state=0), matmix.PPCA(random_state=0)):
         start = estimator._start()
-        assert {**estimator._options(start), "start": start} == json.loads(_matmix.DEFAULTS)
+        assert {**estimator._options(start), "start": start} == defaults["fit"]
+    assert matmix.LowRank()._options() == defaults["low_rank"]
+    assert matmix.PatchFisher(random_state=0)._options() == defaults["patch_fisher"]
+    assert matmix.PatchDenoiser(random_state=0)._options() == defaults["patch_denoiser"]
+    selected = {name: one.default for name, one in inspect.signature(matmix.select).parameters.items()}
+    tried = selected["n_components"]
+    assert (min(tried), max(tried)) == tuple(
+        defaults["select"][name] for name in ("least_components", "most_components")
+    )
+    for name in ("folds", "one_standard_error", "purpose", "keep", "explain"):
+        assert selected[name] == defaults["select"][name], name
+    opened = {name: one.default for name, one in inspect.signature(matmix.datasets.open).parameters.items()}
+    # The shell and known samples alone have a use for these.
+    assert set(defaults["open"]) - set(opened) == {"gaps", "memory_budget"}
+    assert all(
+        opened[name] == value or list(opened[name]) == value
+        for name, value in defaults["open"].items()
+        if name in opened
+    )
     assert set(BY_PRESET) == set(_matmix.PRESETS)
     for name, cls in BY_PRESET.items():
         assert issubclass(cls, matmix.Mixture) == _matmix.PRESETS[name].is_mixture
+
+
+def test_estimators_have_the_parameters_of_the_mixture():
+    every = matmix.Mixture().get_params()
+    for cls in (matmix.PPCA, matmix.PSOPCA):
+        assert set(every) - set(cls().get_params()) == {"n_components", "n_init", "search"}
+    classifier = matmix.MixtureClassifier().get_params()
+    assert set(classifier) - set(every) == {"components_per_class", "unlabelled"}
+    left_out = {"n_components", "algorithm", "search", "prune", "device", "output"}
+    assert set(every) - set(classifier) == left_out
+    for cls in (matmix.Mixture, matmix.MixtureClassifier):
+        words = set(re.findall(r"\w+", cls.__doc__))
+        assert set(cls().get_params()) <= words, cls
+    one = matmix.PPCA(3, noise="t")
+    assert (one.rank, one.noise, one.tol) == (3, "t", every["tol"])
+    assert str(inspect.signature(matmix.PPCA)).startswith("(rank: 'Sides | str' = None, *, noise: 'str' = 'gaussian',")
+    with pytest.raises(TypeError, match=r"PPCA\(\) got an unexpected keyword argument 'n_components'"):
+        matmix.PPCA(n_components=2)
+    with pytest.raises(TypeError, match="too many positional"):
+        matmix.MixtureClassifier(1, 2, 3)
 
 
 def test_the_papers_stopping_rule(digits):

@@ -1,12 +1,16 @@
 """The program that the package brings along."""
 
+import json
 import os
 import subprocess
 import sys
+import warnings
 
 import matmix
 import numpy as np
 import pytest
+from same_bits import assert_same_parameters
+from sklearn.base import clone
 
 COMMANDS = [[sys.executable, "-m", "matmix"], [os.path.join(os.path.dirname(sys.executable), "matmix")]]
 
@@ -26,6 +30,82 @@ def test_the_program_comes_along(command, tmp_path):
     X = matmix.datasets.load_digits28().data[:100]
     found = matmix.load(tmp_path / "m.mm").score_samples(X)
     assert np.allclose(found, np.load(tmp_path / "s.npy"), rtol=1e-9)
+
+
+MODULE = COMMANDS[0]
+
+
+def in_the_shell(*arguments):
+    done = run(MODULE, *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_model_of_the_shell_is_fitted_again_as_it_was(tmp_path):
+    X = np.random.default_rng(1).normal(size=(80, 5, 4)) + 5 * (np.arange(80) % 2)[:, None, None]
+    X[3, 2, 1] = np.nan
+    np.save(tmp_path / "x.npy", X)
+    how = "-k 2 -r 2x3 --noise t --dof shared --missing nan --init random --seed 11 --tol 1e-3 --max-iter 7 --n-init 2"
+    more = "--stop error --no-acceleration --no-stages --search none --precision double --noise-floor 1e-5 --prune"
+    in_the_shell("fit", tmp_path / "x.npy", *how.split(), *more.split(), "-o", tmp_path / "m.mm")
+    model = matmix.load(tmp_path / "m.mm")
+    asked = {
+        **{"n_components": 2, "rank": (2, 3), "noise": "t", "dof": "shared", "missing": "nan", "init_params": "random"},
+        **{"random_state": 11, "tol": 1e-3, "max_iter": 7, "n_init": 2, "stop": "error", "accelerate": False},
+        **{"stages": False, "search": "none", "precision": "double", "noise_floor": 1e-5, "prune": True},
+    }
+    assert {name: model.get_params()[name] for name in asked} == asked
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", matmix.ConvergenceWarning)
+        again = clone(model).fit(X)
+    assert_same_parameters(again, model)
+
+
+def test_every_command_that_writes_a_model_says_how_it_was_fitted(tmp_path):
+    demo = ["demo:mnist", "--limit", 120, "--max-iter", 3, "--tol", 0, "--seed", 5]
+    in_the_shell("select", *demo, "-k", "1..2", "--rank", 2, "--folds", 1, "-o", tmp_path / "select.mm")
+    in_the_shell("fit", *demo, "-k", "1..2", "-r", 2, "-o", tmp_path / "fit.mm")
+    in_the_shell("cluster", *demo, "-k", "1..2", "-r", 2, "-o", tmp_path)
+    for name in ("select.mm", "fit.mm", "model.mm"):
+        told = json.loads(in_the_shell("info", tmp_path / name, "--json"))
+        assert None not in told["options"].values() and "threads" not in told["options"]
+        model = matmix.load(tmp_path / name)
+        assert (model.n_components, model.rank) == (told["n_components"], tuple(told["rank"]))
+        assert (model.random_state, model.max_iter, model.tol) == (5, 3, 0)
+
+
+def test_other_models_of_the_shell_keep_their_options(tmp_path):
+    few = ["demo:mnist", "--limit", 60]
+    in_the_shell("fit", *few, "--model", "glram", "-r", "3x2", "--max-iter", 7, "--tol", 1e-3, "-o", tmp_path / "g.mm")
+    glram = matmix.load(tmp_path / "g.mm")
+    assert (type(glram), glram.rank, glram.max_iter, glram.tol) == (matmix.GLRAM, (3, 2), 7, 1e-3)
+    patches = ["--patches", 6, "--stride", 3, "-k", 2, "-r", 2, "--max-iter", 3, "--tol", 0, "--seed", 9]
+    in_the_shell("fit", *few, *patches, "-o", tmp_path / "p.mm")
+    fisher = matmix.PatchFisher.load(tmp_path / "p.mm")
+    assert (fisher.n_components, fisher.iterations, fisher.random_state) == (2, 3, 9)
+
+
+def test_the_shell_tells_how_python_fitted(tmp_path):
+    X = matmix.datasets.load_digits28().data[:100]
+    model = matmix.Mixture(2, rank=3, noise="t", random_state=7, tol=0, max_iter=3).fit(X)
+    model.save(tmp_path / "m.mm")
+    told = in_the_shell("info", tmp_path / "m.mm")
+    for fact in ("components 2", "rank [3]", "noise t", "seed 7", "tol 0.0", "max_iter 3", "start kmeans"):
+        assert f"{fact}," in told or f"{fact}\n" in told, fact
+    assert "python" not in told and "null" not in told
+    # Read and written again, with other plans for the next fit, it still says how it was fitted.
+    again = matmix.load(tmp_path / "m.mm").set_params(random_state=8)
+    again.save(tmp_path / "again.mm")
+    assert in_the_shell("info", tmp_path / "again.mm") == told
+    # A seed that was drawn is known, too, and what was chosen.
+    auto = matmix.Mixture("auto", rank=2, tol=0, max_iter=2).fit(X)
+    auto.save(tmp_path / "auto.mm")
+    options = json.loads(in_the_shell("info", tmp_path / "auto.mm", "--json"))["options"]
+    assert options["components"] == len(auto.weights_) and options["seed"] > 0
+    for other in (matmix.LowRank(rank=3, tol=0.5), matmix.PatchFisher(2, rank=2, iterations=2, random_state=4)):
+        other.fit(X).save(tmp_path / "other.mm")
+        told = in_the_shell("info", tmp_path / "other.mm")
+        assert ("tol 0.5" if isinstance(other, matmix.LowRank) else "seed 4") in told and "python" not in told
 
 
 def test_errors_and_exit_codes_are_the_programs_own(tmp_path):

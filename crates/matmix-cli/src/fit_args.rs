@@ -1,5 +1,7 @@
 //! The options of a fit that several commands share.
 
+use std::sync::LazyLock;
+
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use matmix::{
     Dof, FitOptions, History, Input, ModelFile, Noise, Precision, Preset, PresetFit, Search, SelectOptions,
@@ -24,18 +26,16 @@ pub(crate) fn preset() -> impl TypedValueParser<Value = Preset> {
 }
 
 /// The file of what was fitted. It does not say how long that took: the same fit gives the same file.
-pub(crate) fn file_of(fit: &PresetFit, input: Input, options: serde_json::Value) -> ModelFile {
+pub(crate) fn file_of(fit: &PresetFit, input: Input, options: &FitOptions) -> ModelFile {
+    let components = fit.preset.components(options.components);
     ModelFile {
         name: Some(fit.preset.name().into()),
         input: Some(input),
-        options,
+        options: FitOptions { components, ..options.clone() }.described(),
         history: Some(History { seconds: 0.0, ..fit.history.clone() }),
         ..ModelFile::new(fit.model.clone())
     }
 }
-
-/// The components that are tried if nobody says how many.
-pub(crate) const AUTO: Components = Components { least: 1, most: 10 };
 
 /// K, or the numbers it is chosen from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,11 +44,19 @@ pub(crate) struct Components {
     pub(crate) most: usize,
 }
 
+impl Components {
+    /// Those that are tried if nobody says how many.
+    pub(crate) fn auto() -> Self {
+        let SelectOptions { least_components: least, most_components: most, .. } = SelectOptions::default();
+        Self { least, most }
+    }
+}
+
 /// `10`, `auto` or `1..20`.
 fn components(text: &str) -> Result<Components, String> {
     let wrong = "it must be a whole number, such as 10, the numbers to choose from, such as 1..20, or auto";
     let (least, most) = match text.trim() {
-        "auto" => return Ok(AUTO),
+        "auto" => return Ok(Components::auto()),
         text => text.split_once("..").unwrap_or((text, text)),
     };
     match (least.trim().parse::<usize>(), most.trim().parse::<usize>()) {
@@ -73,6 +81,10 @@ fn ranks(text: &str) -> Result<Ranks, String> {
     }
 }
 
+/// As people write numbers that are so small.
+static TOL: LazyLock<String> = LazyLock::new(|| format!("{:e}", FitOptions::default().tol));
+static NOISE_FLOOR: LazyLock<String> = LazyLock::new(|| format!("{:e}", FitOptions::default().noise_floor));
+
 /// What is fitted and for how long.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Fit")]
@@ -91,10 +103,10 @@ pub(crate) struct Fitting {
     #[arg(long, allow_negative_numbers = true, value_name = "DOF", default_value_t)]
     dof: Dof,
     /// The largest number of iterations.
-    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N", default_value_t = 100)]
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N", default_value_t = FitOptions::default().max_iter)]
     max_iter: usize,
     /// How small a change stops the fit; 0 runs all iterations.
-    #[arg(long, value_parser = real, allow_negative_numbers = true, value_name = "TOL", default_value = "1e-6")]
+    #[arg(long, value_parser = real, allow_negative_numbers = true, value_name = "TOL", default_value = TOL.as_str())]
     tol: f64,
     /// The change of what: of the mean log-likelihood, relative to it, or of the reconstruction error, as in the paper.
     #[arg(long, value_parser = choice(StopRule::ALL), default_value_t)]
@@ -112,16 +124,16 @@ pub(crate) struct Fitting {
     #[arg(long)]
     prune: bool,
     /// Begin so many times and keep the fit with the largest log-likelihood.
-    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N", default_value_t = FitOptions::default().n_init)]
     n_init: usize,
     /// The seed of everything random.
-    #[arg(long, value_parser = whole::<u64>, allow_negative_numbers = true, value_name = "SEED", default_value_t = 0)]
+    #[arg(long, value_parser = whole::<u64>, allow_negative_numbers = true, value_name = "SEED", default_value_t = FitOptions::default().seed)]
     seed: u64,
     /// The precision in which samples are contracted: auto is single for bytes and floats unless rounding would show.
     #[arg(long, value_parser = choice(Precision::ALL), default_value_t)]
     precision: Precision,
     /// The smallest noise variance of a component, relative to the data's mean variance per element.
-    #[arg(long, value_parser = real, allow_negative_numbers = true, value_name = "SHARE", default_value = "1e-6")]
+    #[arg(long, value_parser = real, allow_negative_numbers = true, value_name = "SHARE", default_value = NOISE_FLOOR.as_str())]
     noise_floor: f64,
 }
 
@@ -185,13 +197,54 @@ impl Fitting {
 
 #[cfg(test)]
 mod tests {
+    use clap::{CommandFactory, Parser};
+
     use super::*;
+
+    #[derive(clap::Parser)]
+    struct Alone {
+        #[command(flatten)]
+        fitting: Fitting,
+    }
+
+    #[test]
+    fn the_defaults_are_the_librarys() {
+        let Alone { fitting } = Alone::parse_from(["fit"]);
+        assert_eq!(fitting.options(), FitOptions::default());
+        assert_eq!((fitting.selection(None), fitting.says_components()), (None, false));
+        let range = fitting.selection(Some(Components::auto()));
+        assert_eq!(range, Some(SelectOptions::default()));
+    }
+
+    /// An option of the library that has no argument would be fitted with its default for good.
+    #[test]
+    fn every_option_of_the_library_has_an_argument() {
+        let other = |option: &str| match option {
+            "start" => Some("init"),
+            // Those that are on: the argument turns them off.
+            "accelerate" => Some("no_acceleration"),
+            "stages" => Some("no_stages"),
+            // What the labels of the data are.
+            "classes" => Some("supervised"),
+            _ => None,
+        };
+        let mut program = crate::Cli::command();
+        program.build();
+        let fit = program.find_subcommand("fit").unwrap();
+        let arguments: Vec<&str> = fit.get_arguments().map(|argument| argument.get_id().as_str()).collect();
+        let options = serde_json::to_value(FitOptions::default()).unwrap();
+        let options = options.as_object().unwrap().keys().map(String::as_str).chain(["classes"]);
+        for option in options {
+            let argument = other(option).unwrap_or(option);
+            assert!(arguments.contains(&argument), "{option}: {arguments:?}");
+        }
+    }
 
     #[test]
     fn components_are_a_number_or_some_to_choose_from() {
         assert_eq!(components("10"), Ok(Components { least: 10, most: 10 }));
         assert_eq!(components(" 1..20"), Ok(Components { least: 1, most: 20 }));
-        assert_eq!(components("auto"), Ok(AUTO));
+        assert_eq!(components("auto"), Ok(Components::auto()));
         for text in ["", "two", "1..", "..3", "1..x", "-1", "3..2", "1...4"] {
             assert!(components(text).is_err(), "{text}");
         }

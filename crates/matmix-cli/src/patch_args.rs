@@ -1,7 +1,7 @@
 //! The options of a fit to windows of the samples.
 
 use matmix::Samples;
-use matmix::data::Patches;
+use matmix::data::{Contrast, Patches};
 
 use crate::data_args::{Sides, shape};
 use crate::numbers::whole;
@@ -18,31 +18,15 @@ pub(crate) struct PatchArgs {
     stride: Sides,
     /// Every window minus its mean, divided by √(its variance + c), where c is this share of the mean variance of all windows; kept
     /// takes nothing but the means off (for `matmix denoise`), none leaves windows as they are.
-    #[arg(long, value_parser = contrast, value_name = "0.1|kept|none", default_value = "0.1", requires = "patches")]
+    #[arg(long, value_parser = contrast, value_name = "0.1|kept|none", default_value_t, requires = "patches")]
     contrast: Contrast,
     /// So many windows, drawn at random, and not all of them.
     #[arg(long, value_parser = whole::<usize>, value_name = "N", requires = "patches")]
     draw: Option<usize>,
 }
 
-/// What is done to windows.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Contrast {
-    /// They are brought to like contrast: the share of the mean variance.
-    Like(f64),
-    /// Their means are taken off.
-    Kept,
-    None,
-}
-
 fn contrast(text: &str) -> Result<Contrast, String> {
-    match text {
-        "none" => return Ok(Contrast::None),
-        "kept" => return Ok(Contrast::Kept),
-        _ => {}
-    }
-    let share = text.parse().ok().filter(|share: &f64| share.is_finite() && *share > 0.0);
-    share.map(Contrast::Like).ok_or_else(|| "it must be a number above 0, kept or none".into())
+    text.parse().map_err(|_| "it must be a number above 0, kept or none".into())
 }
 
 impl PatchArgs {
@@ -59,29 +43,11 @@ impl PatchArgs {
     ) -> anyhow::Result<Option<(Samples<'static>, Patches)>> {
         let Some(size) = &self.patches else { return Ok(None) };
         let plain = Patches { size: size.0.clone(), stride: self.stride.0.clone(), ..Patches::new(1) };
-        let patches = match self.contrast {
-            Contrast::Like(share) => plain.normalised(images, share, seed)?,
-            Contrast::Kept => plain.centred(),
-            Contrast::None => plain,
-        };
+        let patches = plain.with_contrast(images, self.contrast, seed)?;
         let samples = match self.draw {
             Some(count) => patches.drawn(images, count, seed)?,
             None => patches.of(images)?,
         };
         Ok(Some((samples, patches)))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_contrast_is_a_share_or_a_word() {
-        assert_eq!((contrast("0.1"), contrast("none")), (Ok(Contrast::Like(0.1)), Ok(Contrast::None)));
-        assert_eq!(contrast("kept"), Ok(Contrast::Kept));
-        for text in ["0", "-1", "inf", "some"] {
-            assert!(contrast(text).is_err(), "{text}");
-        }
     }
 }

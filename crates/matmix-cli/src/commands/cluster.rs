@@ -139,7 +139,7 @@ impl Cluster {
         let data = self.options.open(&self.data)?;
         let samples = &data.samples;
         let missing = self.options.reading.missing();
-        let options = FitOptions { missing, ..self.fitting.options() };
+        let mut options = FitOptions { missing, ..self.fitting.options() };
         let selection = self.fitting.selection(None);
         let most = selection.as_ref().map_or(options.components, |selection| selection.most_components);
         let preset = self.kind.unwrap_or_else(|| Preset::for_order(samples.order(), most));
@@ -151,6 +151,7 @@ impl Cluster {
             let selection = SelectOptions { fit: options.clone(), ..selection };
             let (chosen, fit) = select::chosen(preset, samples, &selection, quiet)?;
             output::say(quiet, &chosen.choice.advice);
+            options = select::settled(&chosen, &options);
             fit
         } else {
             let backend = self.device.backend(samples, options.components)?;
@@ -159,9 +160,7 @@ impl Cluster {
             line.clear();
             fit?
         };
-        let described = FitOptions { components: fit.model.n_components(), threads: None, ..options };
-        let input = self.options.remembered(&data)?;
-        let file = file_of(&fit, input, serde_json::to_value(described).unwrap_or_default());
+        let file = file_of(&fit, self.options.remembered(&data)?, &options);
         let view = view(&file, Path::new("the model"), &data)?;
         let parts = view.len() / samples.len();
         Ok(Seen { file, data, view, parts })

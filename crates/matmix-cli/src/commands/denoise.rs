@@ -44,7 +44,7 @@ pub(crate) struct Denoise {
     #[arg(long, value_parser = shape, value_name = "8|8x8", default_value = "8")]
     patches: Sides,
     /// K: the number of components of the mixture over patches.
-    #[arg(long, short = 'k', value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "K", default_value_t = 16)]
+    #[arg(long, short = 'k', value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "K", default_value_t = PatchDenoiserOptions::default().fit.components)]
     components: usize,
     /// The shape of the cores; 5 per mode if not given.
     #[arg(long, short, value_parser = rank, value_name = "5x5")]
@@ -113,6 +113,7 @@ impl Denoise {
         };
         if let Some(kept) = kept {
             let mut file = denoiser.to_file(images)?;
+            file.options = self.fitting().fit.described();
             file.input = file.input.map(|input| self.options.reading.remembered(input, None, &data));
             kept.write(|out| out.write_all(&file.to_bytes()))?;
         }
@@ -173,4 +174,18 @@ fn drawn(data: &DataSet) -> anyhow::Result<Grid> {
         _ => reconstruct::range(&data.samples)?,
     };
     Ok(Grid { range, ..Grid::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_the_librarys() {
+        let asked = crate::Cli::parse_from(["matmix", "denoise", "x.png", "-o", "y.png"]).command;
+        let crate::Command::Denoise(denoise) = asked else { panic!("{asked:?}") };
+        assert_eq!(denoise.fitting(), PatchDenoiserOptions::default());
+    }
 }

@@ -64,7 +64,7 @@ pub(crate) struct Fit {
     #[arg(long, value_parser = choice(Algorithm::ALL), default_value_t, help_heading = "Fit")]
     algorithm: Algorithm,
     /// Where to begin: kmeans, random (the paper's) or a model file.
-    #[arg(long, value_name = "kmeans|random|FILE", default_value = "kmeans", help_heading = "Fit")]
+    #[arg(long, value_name = "kmeans|random|FILE", default_value_t = Start::default().to_string(), help_heading = "Fit")]
     init: String,
     /// Keep the state of the fit in this file while it runs.
     #[arg(long, value_name = "FILE", help_heading = "Fit")]
@@ -123,6 +123,7 @@ impl Fit {
             let selection = SelectOptions { fit: options.clone(), ..selection };
             let (chosen, fit) = select::chosen(preset, samples, &selection, quiet)?;
             output::say(quiet, &chosen.choice.advice);
+            options = select::settled(&chosen, &options);
             fit
         } else if preset.is_mixture() {
             let mut line = FitLine::new(quiet, samples);
@@ -139,7 +140,7 @@ impl Fit {
             Some((_, patches)) => input.with_patches(patches.clone()),
             None => input,
         };
-        let file = file_of(&fit, input, self.describe(&options));
+        let file = file_of(&fit, input, &options);
         target.write(|out| out.write_all(&file.to_bytes()))?;
         interrupt::kept();
         let view = preset.view(samples)?;
@@ -191,7 +192,7 @@ impl Fit {
             "device": self.device.device,
             "scale": self.options.reading.scale(),
             "verbose": u8::from(!quiet && std::io::stderr().is_terminal()),
-            "describe": self.describe(options),
+            "describe": options.described(),
         }));
         interrupt::kept();
         let answer = answer?;
@@ -263,17 +264,6 @@ impl Fit {
         if !preset.is_mixture() && self.checkpoint.is_some() {
             note(format!("{preset} takes a few steps only; no checkpoint is kept"));
         }
-    }
-
-    /// What goes into the model file, so that one can see later how it was made.
-    fn describe(&self, options: &FitOptions) -> Value {
-        // Where the state was kept and how many threads there were is not how the model was made.
-        let options = FitOptions { checkpoint: None, threads: None, ..options.clone() };
-        let mut described = serde_json::to_value(options).unwrap_or_default();
-        if let Some(described) = described.as_object_mut() {
-            described.retain(|_, value| !value.is_null());
-        }
-        described
     }
 
     fn tell(&self, fit: &PresetFit, figures: &Figures, samples: usize, shape: &[usize], quiet: bool) {

@@ -125,9 +125,9 @@ fn model(file: &ModelFile) -> String {
     if let Some(input) = &file.input {
         text.push_str(&format!("  input        {}\n", taken(input)));
     }
-    if let Some(options) = file.options.as_object() {
-        let listed: Vec<String> =
-            options.iter().map(|(k, v)| format!("{k} {}", v.to_string().replace('"', ""))).collect();
+    let options = file.options_in_words();
+    if !options.is_empty() {
+        let listed: Vec<String> = options.iter().map(|(name, value)| format!("{name} {value}")).collect();
         text.push_str(&format!("  fitted with  {}\n", listed.join(", ")));
     }
     if let Some(history) = &file.history {

@@ -97,7 +97,7 @@ enum Method {
 #[command(next_help_heading = "Method patches")]
 struct PatchMethod {
     /// K: the number of components of the mixture over patches.
-    #[arg(long, short = 'k', value_parser = whole::<usize>, value_name = "K", default_value_t = 16)]
+    #[arg(long, short = 'k', value_parser = whole::<usize>, value_name = "K", default_value_t = PatchFisherOptions::default().fit.components)]
     components: usize,
     /// The size of the patches.
     #[arg(long, value_parser = shape, value_name = "6|6x6", default_value = "6")]
@@ -106,7 +106,7 @@ struct PatchMethod {
     #[arg(long, value_parser = shape, value_name = "1", default_value = "1")]
     stride: Sides,
     /// The cells along each mode over which patches are summed up.
-    #[arg(long, value_parser = whole::<usize>, value_name = "N", default_value_t = 5)]
+    #[arg(long, value_parser = whole::<usize>, value_name = "N", default_value_t = PatchFisherOptions::default().grid)]
     grid: usize,
     /// How strongly the regression is held back, relative to the mean square of the features.
     #[arg(long, value_parser = real, value_name = "SHARE", default_value = "0.1")]
@@ -263,14 +263,14 @@ impl Recognize {
 
     fn by_patches(
         &self,
-        file: Option<&ModelFile>,
+        fitted: Option<&ModelFile>,
         gallery: &DataSet,
         known: &Labels,
         probe: &DataSet,
         kept: Option<Target>,
     ) -> anyhow::Result<Vec<Neighbour>> {
-        let fisher = match file {
-            Some(file) => PatchFisher::from_file(file, self.patches.grid).map_err(|error| {
+        let fisher = match fitted {
+            Some(fitted) => PatchFisher::from_file(fitted, self.patches.grid).map_err(|error| {
                 let hint = "leave the model out to have one fitted to the gallery, or make one with `matmix fit --patches 6`";
                 hinted(error.to_string(), hint)
             })?,
@@ -279,7 +279,11 @@ impl Recognize {
         let recognizer = PatchRecognizer::new(fisher, &gallery.samples, &known.index, self.patches.ridge)?;
         if let Some(kept) = kept {
             let mut known = recognizer.to_file(&gallery.samples, &known.names)?;
-            known.input = known.input.map(|input| self.reading.remembered(input, file, gallery));
+            known.options = match fitted {
+                Some(fitted) => fitted.options.clone(),
+                None => self.patches.options().fit.described(),
+            };
+            known.input = known.input.map(|input| self.reading.remembered(input, fitted, gallery));
             kept.write(|out| out.write_all(&known.to_bytes()))?;
         }
         let found = recognizer.neighbours(&probe.samples, 1)?;
@@ -339,4 +343,23 @@ fn view(file: &ModelFile, path: &Path, data: &DataSet) -> anyhow::Result<matmix:
         return Err(hinted(message, hint));
     }
     Ok(view)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Alone {
+        #[command(flatten)]
+        method: PatchMethod,
+    }
+
+    #[test]
+    fn the_defaults_are_the_librarys() {
+        let Alone { method } = Alone::parse_from(["recognize"]);
+        assert_eq!(method.options(), PatchFisherOptions::default());
+    }
 }

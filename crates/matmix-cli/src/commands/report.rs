@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use matmix::Samples;
 use matmix::report::{Axis, Colours, HeldOut, ReportOptions, html, recognise};
+use matmix::{Distance, Samples};
 
 use crate::data_args::{DataOptions, Seen, view};
 use crate::error::hinted;
@@ -45,8 +45,8 @@ pub(crate) struct Report {
     #[arg(long, value_name = "NAME (UNIT)")]
     values: Option<String>,
     /// Add a recognition experiment: half of the samples of each label are the gallery, the others the probes.
-    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(["paper", "weighted", "fisher"]), value_name = "DISTANCE")]
-    recognize: Option<String>,
+    #[arg(long, value_parser = choice(Distance::ALL), value_name = "DISTANCE")]
+    recognize: Option<Distance>,
     /// Samples that the model was not fitted to: the summary tells how well it does on them.
     #[arg(long, value_name = "DATA")]
     held_out: Option<String>,
@@ -72,12 +72,12 @@ impl Report {
             names: seen.data.names.clone().filter(|_| seen.parts == 1).unwrap_or_default(),
             ..ReportOptions::from_file(&seen.file)
         };
-        if let Some(distance) = &self.recognize {
+        if let Some(distance) = self.recognize {
             let Some(labels) = &labels else {
                 let message = format!("{}: without labels there is nothing to recognise", seen.data.name);
                 return Err(hinted(message, "give them with --labels FILE"));
             };
-            options.recognition = Some(recognise(&seen.file.model, &seen.view, labels, distance.parse()?)?);
+            options.recognition = Some(recognise(&seen.file.model, &seen.view, labels, distance)?);
         }
         if let Some(held_out) = &self.held_out {
             // Labels and a choice of samples are those of the other data.

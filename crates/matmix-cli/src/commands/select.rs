@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::data_args::{DataOptions, Sides, rank};
 use crate::error::hinted;
-use crate::fit_args::{AUTO, Fitting, choice, file_of, preset};
+use crate::fit_args::{Components, Fitting, choice, file_of, preset};
 use crate::kind::Kind;
 use crate::numbers::{real, whole};
 use crate::output::{self, Overwrite, Target};
@@ -59,7 +59,7 @@ pub(crate) struct Select {
     #[arg(long, value_name = "FILE.png")]
     plot: Option<PathBuf>,
     /// In how many parts samples are held out, one after the other; 1 holds out a fifth, once.
-    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N", default_value_t = SelectOptions::default().folds)]
     folds: usize,
     /// Take the best candidate, also if a simpler one is worse by less than a standard error.
     #[arg(long)]
@@ -96,7 +96,9 @@ impl Select {
         };
         let data = self.options.open(&self.data)?;
         let samples = &data.samples;
-        let Some(options) = self.fitting.selection(Some(AUTO)) else { unreachable!("there is a range") };
+        let Some(options) = self.fitting.selection(Some(Components::auto())) else {
+            unreachable!("there is a range")
+        };
         let options = SelectOptions {
             criterion: self.criterion,
             purpose: self.purpose,
@@ -112,15 +114,7 @@ impl Select {
             self.model.unwrap_or_else(|| Preset::for_order(samples.order(), options.most_components));
         let (chosen, fit) = chosen(preset, samples, &options, quiet)?;
         if let Some(target) = &target {
-            let best = chosen.best();
-            let described = FitOptions {
-                components: best.components,
-                rank: best.rank.clone(),
-                threads: None,
-                ..options.fit.clone()
-            };
-            let input = self.options.remembered(&data)?;
-            let file = file_of(&fit, input, serde_json::to_value(described).unwrap_or_default());
+            let file = file_of(&fit, self.options.remembered(&data)?, &settled(&chosen, &options.fit));
             target.write(|out| out.write_all(&file.to_bytes()))?;
             target.say_wrote(quiet, "", "");
         }
@@ -183,6 +177,12 @@ pub(crate) fn chosen(
         never_observed: fit.never_observed,
     };
     Ok((chosen, fitted))
+}
+
+/// The options of the fit, with the components and ranks that were chosen.
+pub(crate) fn settled(chosen: &Selection, options: &FitOptions) -> FitOptions {
+    let best = chosen.best();
+    FitOptions { components: best.components, rank: best.rank.clone(), ..options.clone() }
 }
 
 /// How long the bar of the best candidate is.

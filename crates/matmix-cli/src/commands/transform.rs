@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use matmix::{Model, PatchFisher};
+use matmix::{Model, PatchFisher, PatchFisherOptions};
 
 use crate::data_args::{DataOptions, Seen};
 use crate::device_args::DeviceArgs;
@@ -43,7 +43,7 @@ pub(crate) struct Transform {
     #[arg(long)]
     fisher: bool,
     /// The cells along each mode over which patches are summed up.
-    #[arg(long, value_parser = whole::<usize>, value_name = "N", default_value_t = 5, requires = "fisher")]
+    #[arg(long, value_parser = whole::<usize>, value_name = "N", default_value_t = PatchFisherOptions::default().grid, requires = "fisher")]
     grid: usize,
     #[command(flatten)]
     device: DeviceArgs,

@@ -12,13 +12,14 @@
 //! | `npy`, `npz`, `idx`, `csv`, `mat`, `flat` | files of numbers; those whose samples stand one after the other |
 //! | `folder`, `walk`, `images`, `image` | files of images, in folders and below; decoding them |
 //! | `file`, `files`, `atomic` | files that must not change meanwhile, many as one set, and files that appear whole or not at all |
-//! | `patches`, `windows` | the windows of images as samples |
+//! | `patches`, `windows`, `contrast` | the windows of images as samples, and what is done to them |
 //! | `labels`, `known` | what samples are called, and labels of which some are not known |
 //! | `model_file`, `tensors`, `input`, `gallery` | model files, the tensors in them, what a model takes for input, what a recogniser has learned |
 //! | `digits` | the embedded digits |
 //! | `nd` | samples as arrays of the crate `ndarray` |
 
 pub mod atomic;
+mod contrast;
 #[cfg(feature = "formats")]
 mod csv;
 #[cfg(feature = "demo")]
@@ -84,6 +85,7 @@ mod values;
 mod walk;
 mod windows;
 
+pub use contrast::Contrast;
 #[cfg(feature = "demo")]
 pub use digits::digits;
 #[cfg(feature = "formats")]

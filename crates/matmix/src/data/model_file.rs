@@ -36,7 +36,8 @@ pub struct ModelFile {
     pub name: Option<String>,
     /// What it takes for input, if known.
     pub input: Option<Input>,
-    /// The options of the fit, as JSON; `Null` if unknown.
+    /// The options of the fit, as [`FitOptions::described`](crate::FitOptions::described) says them; `Null` if unknown. Python adds the
+    /// parameters of its estimator, under its name.
     pub options: Value,
     /// The history of the fit, if known.
     pub history: Option<History>,
@@ -48,6 +49,13 @@ impl ModelFile {
     /// A model about which nothing else is known.
     pub fn new(model: Model) -> Self {
         Self { model, name: None, input: None, options: Value::Null, history: None, gallery: None }
+    }
+
+    /// The options of the fit as names and texts, for people; what is Python's own is left out.
+    pub fn options_in_words(&self) -> Vec<(String, String)> {
+        let options = self.options.as_object().into_iter().flatten();
+        let told = options.filter(|(name, value)| name.as_str() != "python" && !value.is_null());
+        told.map(|(name, value)| (name.clone(), value.to_string().replace('"', ""))).collect()
     }
 
     /// Writes the file under a temporary name and renames it.

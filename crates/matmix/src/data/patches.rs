@@ -10,6 +10,7 @@ use rand::seq::index::sample as distinct;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
+use super::contrast::Contrast;
 use super::missing::Missing;
 use super::samples::Samples;
 use super::source::{Buffer, Chunk, Element, Residence, Source};
@@ -65,6 +66,19 @@ impl Patches {
         self.centred = true;
         self.floor = None;
         self
+    }
+
+    /// The same windows, and this done to them; a share is one of the variance of the windows of these images, see
+    /// [`normalised`](Self::normalised).
+    ///
+    /// # Errors
+    /// As of [`normalised`](Self::normalised).
+    pub fn with_contrast(self, images: &Samples<'_>, contrast: Contrast, seed: u64) -> Result<Self> {
+        match contrast {
+            Contrast::Like(share) => self.normalised(images, share, seed),
+            Contrast::Kept => Ok(self.centred()),
+            Contrast::None => Ok(Self { centred: false, floor: None, ..self }),
+        }
     }
 
     /// Whether windows are what stands in the images.

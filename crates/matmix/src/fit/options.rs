@@ -109,6 +109,11 @@ pub enum Dof {
     Fixed(f64),
 }
 
+impl Dof {
+    /// Those that have a name; all others are numbers.
+    pub const NAMED: &[Self] = &[Dof::Estimated, Dof::Shared];
+}
+
 /// A word or a number.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
@@ -151,9 +156,9 @@ impl std::str::FromStr for Dof {
     type Err = Error;
 
     fn from_str(written: &str) -> Result<Self> {
-        match (written, written.parse()) {
-            ("estimated", _) => Ok(Dof::Estimated),
-            ("shared", _) => Ok(Dof::Shared),
+        let named = Self::NAMED.iter().copied().find(|dof| dof.to_string() == written);
+        match (named, written.parse()) {
+            (Some(dof), _) => Ok(dof),
             (_, Ok(degrees)) => Ok(Dof::Fixed(degrees)),
             _ => Err(Error::Option {
                 option: "dof",
@@ -200,6 +205,9 @@ fn only_that_there_is_one<M, S: serde::Serializer>(_: &M, to: S) -> std::result:
 }
 
 impl Start {
+    /// Those that have a name and need nothing else.
+    pub const NAMED: &[Self] = &[Start::KMeans, Start::Random];
+
     /// Its name: `kmeans`, `random` or `model`.
     pub fn name(&self) -> &'static str {
         match self {
@@ -221,11 +229,10 @@ impl std::str::FromStr for Start {
 
     /// One of those that have a name; a model has to be given as one.
     fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "kmeans" => Ok(Start::KMeans),
-            "random" => Ok(Start::Random),
-            _ => Err(Error::Choice { what: "Start", name: name.into(), expected: vec!["kmeans", "random"] }),
-        }
+        Self::NAMED.iter().find(|start| start.name() == name).cloned().ok_or_else(|| {
+            let expected = Self::NAMED.iter().map(Start::name).collect();
+            Error::Choice { what: "Start", name: name.into(), expected }
+        })
     }
 }
 
@@ -353,6 +360,18 @@ impl FitOptions {
     /// The components of all classes together.
     pub fn n_components(&self) -> usize {
         self.components.saturating_mul(self.classes.len().max(1))
+    }
+
+    /// What decides the model, as its file keeps it. Where the state is kept and how many threads there are does not, a model to begin
+    /// with is only named, and what nobody has chosen is left out.
+    pub fn described(&self) -> serde_json::Value {
+        let deciding = Self { checkpoint: None, threads: None, ..self.clone() };
+        let mut described = serde_json::to_value(deciding).unwrap_or_default();
+        if let Some(options) = described.as_object_mut() {
+            options.insert("start".into(), self.start.name().into());
+            options.retain(|_, value| !value.is_null());
+        }
+        described
     }
 
     /// One rank per mode for samples of this shape.

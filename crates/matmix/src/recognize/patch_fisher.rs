@@ -12,7 +12,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::data::{Input, ModelFile, Patches, Samples, complete};
+use crate::data::{Contrast, Input, ModelFile, Patches, Samples, complete};
 use crate::error::{Error, Result};
 use crate::fit::{FitOptions, Search, fit_on};
 use crate::model::{Mixture, Model};
@@ -54,7 +54,7 @@ impl Default for PatchFisherOptions {
         Self {
             size: vec![6],
             stride: vec![1],
-            contrast: 0.1,
+            contrast: Contrast::SHARE,
             grid: 5,
             max_patches: 20_000,
             // Twenty iterations are enough, converged or not.

@@ -111,22 +111,16 @@ impl Default for ReportOptions {
 impl ReportOptions {
     /// What a model file knows about its model: name, history, seed and the other options of the fit.
     pub fn from_file(file: &ModelFile) -> Self {
-        let mut options = Self {
+        let mut metadata = file.options_in_words();
+        // What the summary has anyway.
+        metadata.retain(|(name, _)| !["components", "rank", "seed"].contains(&name.as_str()));
+        Self {
             model: file.name.clone().unwrap_or_default(),
             history: file.history.clone(),
+            seed: file.options["seed"].as_u64(),
+            metadata,
             ..Self::default()
-        };
-        for (name, value) in file.options.as_object().into_iter().flatten() {
-            match (name.as_str(), value.as_u64(), value.as_str()) {
-                ("seed", Some(seed), _) => options.seed = Some(seed),
-                // What the summary has anyway.
-                ("components" | "rank", ..) => {}
-                (_, _, Some(text)) => options.metadata.push((name.clone(), text.to_owned())),
-                _ if value.is_null() => {}
-                _ => options.metadata.push((name.clone(), value.to_string())),
-            }
         }
-        options
     }
 
     /// Checks the options against the samples.
@@ -209,8 +203,7 @@ mod tests {
         let model = Mixture::new(&[2], vec![1.0], vec![component]).unwrap();
         let mut file = ModelFile::new(Model::Mixture(model));
         file.name = Some("ppca".into());
-        file.options =
-            serde_json::json!({ "seed": 7, "start": "k-means", "rank": [1], "tol": 0.5, "x": null });
+        file.options = serde_json::json!({ "seed": 7, "start": "k-means", "rank": [1], "tol": 0.5, "x": null, "python": { "tol": 0.5 } });
         let options = ReportOptions::from_file(&file);
         assert_eq!((options.model.as_str(), options.seed), ("ppca", Some(7)));
         let facts = [("start", "k-means"), ("tol", "0.5")].map(|(a, b)| (a.to_owned(), b.to_owned()));

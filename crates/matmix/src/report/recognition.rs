@@ -57,7 +57,7 @@ pub fn recognise(
     }
     let method = format!(
         "Nearest neighbour by the distance “{}”: every other sample of each label is known, the others are probes.",
-        distance.name()
+        recognizer.distance()
     );
     Ok(Confusion::new(method, labels.names.clone(), counts, mistakes))
 }

@@ -3,13 +3,14 @@
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
-use matmix::data::{Element, FillValue, OpenOptions, Residence, Unobserved};
+use matmix::data::{Contrast, Element, FillValue, OpenOptions, Residence, Unobserved};
+use matmix::pass::Question;
 use matmix::picture::{ColourMap, Grid, ValueRange};
 use matmix::report::{Axis, Colours, ReportOptions};
 use matmix::{
     Algorithm, Criterion, Device, Distance, Dof, FitOptions, LowRankOptions, Missing, Noise,
-    PatchDenoiserOptions, PatchFisherOptions, Precision, Preset, Purpose, Reconstruction, Search,
-    SelectOptions, Start, StopRule, Temper,
+    PatchDenoiserOptions, PatchFisherOptions, Precision, Preset, Purpose, Reconstruction, Search, SearchMove,
+    SelectOptions, Start, StopReason, StopRule, Temper,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -45,6 +46,7 @@ fn options<T: Debug + PartialEq + Default + Serialize + DeserializeOwned>(change
 fn what_is_typed_is_what_is_shown_and_kept() {
     round_trip::<Algorithm>(&["exact", "paper"]);
     round_trip::<ColourMap>(&["grey", "diverging"]);
+    round_trip::<Contrast>(&["0.1", "2", "kept", "none"]);
     round_trip::<Colours>(&["auto", "grey", "sequential", "diverging"]);
     round_trip::<Distance>(&["auto", "paper", "weighted", "fisher"]);
     round_trip::<Dof>(&["estimated", "shared", "5.5"]);
@@ -64,8 +66,22 @@ fn what_is_typed_is_what_is_shown_and_kept() {
         "mixb2dppca",
     ]);
     round_trip::<Residence>(&["memory", "mapped", "elsewhere"]);
+    round_trip::<Question>(&[
+        "component",
+        "log_likelihood",
+        "entropy",
+        "squared_error",
+        "log_densities",
+        "responsibilities",
+        "core",
+        "all_cores",
+        "rebuilt",
+        "denoised",
+    ]);
     round_trip::<Search>(&["auto", "none"]);
     round_trip::<Start>(&["kmeans", "random"]);
+    round_trip::<SearchMove>(&["begin", "split", "merge", "exchange", "breathe"]);
+    round_trip::<StopReason>(&["converged", "max_iterations", "stopped"]);
     round_trip::<StopRule>(&["likelihood", "error"]);
     round_trip::<Temper>(&["auto", "none", "0.1", "1"]);
     round_trip::<Unobserved>(&["error", "nan", "255", "below:0", "alpha", "alpha:0.25"]);
@@ -99,4 +115,19 @@ fn options_go_through_a_file() {
     let labels = Some(matmix::data::Labels::new(["a", "b", "a"]));
     let axes = vec![Axis { name: "time".into(), step: 0.5, ..Axis::default() }];
     options(&ReportOptions { labels, axes, colours: Colours::Grey, ..ReportOptions::default() });
+}
+
+#[test]
+fn a_description_has_what_decides_a_fit_and_nothing_else() {
+    let samples = matmix::Samples::from_vec(&[2], vec![1.0, 2.0, 4.0, 0.0, 1.0, 5.0]).unwrap();
+    let checkpoint = Some(matmix::Checkpoint { path: "state".into(), every: 1, resume: true });
+    let options = FitOptions { rank: vec![1], seed: 7, max_iter: 2, ..FitOptions::default() };
+    let kept = FitOptions { checkpoint, threads: Some(3), ..options.clone() };
+    assert_eq!(kept.described(), options.described());
+    let described = options.described();
+    assert!(described.as_object().unwrap().values().all(|value| !value.is_null()), "{described}");
+    assert_eq!(serde_json::from_value::<FitOptions>(described).unwrap(), options);
+    let model = matmix::fit(&samples, &options).unwrap().model;
+    let gone_on = FitOptions { start: Start::Model(Box::new(model)), ..options };
+    assert_eq!(gone_on.described()["start"], "model");
 }
