@@ -6,6 +6,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use matmix::data::Element;
+use matmix::error::Counted;
 use matmix::pass::{self, AnySums, Task};
 use matmix::{Backend, Cpu, Device, Engine, Error, Missing, Preset, Samples};
 use pyo3::prelude::*;
@@ -104,7 +105,7 @@ impl Remote<'_> {
     pub(crate) fn with_classes(mut self, classes: Option<Vec<Option<u32>>>) -> PyResult<Self> {
         match &classes {
             Some(classes) if classes.len() != self.len => {
-                let (what, expected, found) = ("classes", self.len, classes.len());
+                let (what, expected, found) = (Counted::Classes, self.len, classes.len());
                 return Err(to_python(Error::Count { what, expected, found }));
             }
             _ => self.classes = classes,

@@ -13,7 +13,7 @@ use super::marked::{Unobserved, is_observed};
 use super::open::{OpenOptions, open};
 use super::samples::Samples;
 use super::{file, folder, npy, walk};
-use crate::error::{Error, Result, sides};
+use crate::error::{Action, Error, Result, sides};
 
 /// What a mask has to fit.
 pub(super) struct Data<'d> {
@@ -108,7 +108,7 @@ fn vector(path: &Path, options: &OpenOptions) -> Result<Option<Samples<'static>>
     let mut start = Vec::new();
     let (mut stream, _) = file::open(path)?;
     let read = stream.by_ref().take(1 << 16).read_to_end(&mut start);
-    read.map_err(|e| Error::io(path, "read", &e))?;
+    read.map_err(|e| Error::io(path, Action::Read, &e))?;
     match npy::Header::parse(&start) {
         Ok(header) if header.shape.len() == 1 => {
             let limit = Limit::unpacked(options.memory_budget);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::labels::Labels;
 use super::notes::Note;
-use crate::error::{Error, Result};
+use crate::error::{Action, Error, Result};
 
 /// How the files are called that are taken for images.
 pub(super) const ENDINGS: [&str; 10] =
@@ -64,7 +64,7 @@ impl Walk {
             if !seen.insert(real(&folder)?) {
                 continue;
             }
-            let io = |e: &std::io::Error| Error::io(&folder, "read", e);
+            let io = |e: &std::io::Error| Error::io(&folder, Action::Read, e);
             for entry in std::fs::read_dir(&folder).map_err(|e| io(&e))? {
                 let entry = entry.map_err(|e| io(&e))?;
                 let path = entry.path();
@@ -124,7 +124,7 @@ pub(super) fn below(folder: &Path, path: &Path) -> String {
 }
 
 fn real(path: &Path) -> Result<PathBuf> {
-    path.canonicalize().map_err(|e| Error::io(path, "read", &e))
+    path.canonicalize().map_err(|e| Error::io(path, Action::Read, &e))
 }
 
 #[cfg(all(test, unix))]
