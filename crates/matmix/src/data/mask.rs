@@ -12,7 +12,7 @@ use super::limit::Limit;
 use super::marked::{Unobserved, is_observed};
 use super::open::{OpenOptions, open};
 use super::samples::Samples;
-use super::{file, folder, npy, walk};
+use super::{file, folder, npy, tree};
 use crate::error::{Action, Error, Result, sides};
 
 /// What a mask has to fit.
@@ -55,7 +55,7 @@ pub(super) fn marked(
 /// One mask, or one for every chosen sample.
 fn find(spec: &str, of: &Data<'_>, options: &OpenOptions) -> Result<Samples<'static>> {
     let path = Path::new(spec);
-    let is_pictures = path.is_dir() || (path.is_file() && walk::is_image(path));
+    let is_pictures = path.is_dir() || (path.is_file() && tree::is_image(path));
     let (masks, names) = if is_pictures {
         let found = folder::open_masks(path, options)?;
         (found.samples, found.names)

@@ -13,7 +13,7 @@ use super::mask;
 use super::notes::Note;
 use super::samples::Samples;
 use super::source::Residence;
-use super::{csv, file, files, folder, foreign, idx, image, mat, npy, npz, walk};
+use super::{csv, file, files, folder, foreign, idx, image, mat, npy, npz, tree};
 
 use crate::error::{Action, Error, ForImages, Result, sides};
 
@@ -458,7 +458,7 @@ impl Kind {
             _ if ending("npz") => Ok(Kind::Npz),
             _ if ending("mat") => Ok(Kind::Mat),
             _ if ending("csv") || ending("tsv") => Ok(Kind::Csv),
-            _ if walk::is_stack(path) => Ok(Kind::Stack),
+            _ if tree::is_stack(path) => Ok(Kind::Stack),
             s if s.starts_with(npy::MAGIC) => Ok(Kind::Npy),
             s if s.starts_with(b"MATLAB") => Ok(Kind::Mat),
             s if foreign::recognised(path, s).is_some() => {
@@ -466,7 +466,7 @@ impl Kind {
             }
             s if idx::looks_like_gzip(s) || idx::looks_like(s) || named_idx => Ok(Kind::Idx),
             s if s.starts_with(b"PK\x03\x04") => Ok(Kind::Npz),
-            _ if walk::is_image(path) => {
+            _ if tree::is_image(path) => {
                 Err(Error::data(path, "it is one image; give the folder that holds the images"))
             }
             _ => Err(Error::data(
