@@ -6,6 +6,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use matmix::data::Element;
+use matmix::error::Counted;
 use matmix::pass::{self, AnySums, Task};
 use matmix::{Backend, Cpu, Device, Engine, Error, Missing, Preset, Samples};
 use pyo3::prelude::*;
@@ -55,12 +56,12 @@ impl Elsewhere {
         weights: Option<&Numbers<'_>>,
     ) -> PyResult<Remote<'_>> {
         let one = one_sample(shape, preset)?;
-        let parts = one.len();
+        let rows_each = one.len();
         let weights = match weights {
-            Some(weights) => Some(checked_weights(weights.as_slice()?, self.n, parts)?),
+            Some(weights) => Some(checked_weights(weights.as_slice()?, self.n, rows_each)?),
             None => None,
         };
-        let (shape, len) = (one.shape().to_vec(), self.n * parts);
+        let (shape, len) = (one.shape().to_vec(), self.n * rows_each);
         Ok(Remote { elsewhere: self, shape, len, weights, classes: None, cpu: Cpu::best() })
     }
 
@@ -75,11 +76,11 @@ impl Elsewhere {
     }
 }
 
-fn checked_weights(weights: &[f64], n: usize, parts: usize) -> PyResult<Vec<f64>> {
+fn checked_weights(weights: &[f64], n: usize, rows_each: usize) -> PyResult<Vec<f64>> {
     // The library checks weights together with samples; any samples will do.
     let any = Samples::from_vec(&[1], vec![0u8; n]).and_then(|s| s.with_weights(weights.to_vec()));
     any.map_err(to_python)?;
-    Ok(weights.iter().flat_map(|&w| std::iter::repeat_n(w, parts)).collect())
+    Ok(weights.iter().flat_map(|&w| std::iter::repeat_n(w, rows_each)).collect())
 }
 
 fn viewed<'a>(samples: &Samples<'a>, preset: Option<&str>) -> PyResult<Samples<'a>> {
@@ -104,7 +105,7 @@ impl Remote<'_> {
     pub(crate) fn with_classes(mut self, classes: Option<Vec<Option<u32>>>) -> PyResult<Self> {
         match &classes {
             Some(classes) if classes.len() != self.len => {
-                let (what, expected, found) = ("classes", self.len, classes.len());
+                let (what, expected, found) = (Counted::Classes, self.len, classes.len());
                 return Err(to_python(Error::Count { what, expected, found }));
             }
             _ => self.classes = classes,
@@ -284,7 +285,7 @@ impl SumTree {
 }
 
 /// How many samples of the library one sample of Python is: 1, or its rows when those are the samples.
-fn parts_of(shape: &[usize], preset: Option<&str>) -> PyResult<usize> {
+fn rows_each(shape: &[usize], preset: Option<&str>) -> PyResult<usize> {
     Ok(one_sample(shape, preset)?.len())
 }
 
@@ -301,9 +302,9 @@ pub(crate) fn wanted_rows(
     shape: Vec<usize>,
     preset: Option<&str>,
 ) -> PyResult<Option<Vec<usize>>> {
-    let parts = parts_of(&shape, preset)?;
+    let rows_each = rows_each(&shape, preset)?;
     match Task::from_bytes(task).map_err(to_python)? {
-        Task::Rows(rows) => Ok(Some(rows.indices.into_iter().map(|n| n / parts).collect())),
+        Task::Rows(rows) => Ok(Some(rows.indices.into_iter().map(|n| n / rows_each).collect())),
         _ => Ok(None),
     }
 }
@@ -317,7 +318,7 @@ pub(crate) fn count_skipped<'py>(
     shape: Vec<usize>,
     preset: Option<&str>,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let skipped = skipped * parts_of(&shape, preset)?;
+    let skipped = skipped * rows_each(&shape, preset)?;
     let mut sums = AnySums::from_bytes(sums).map_err(to_python)?;
     if let AnySums::Rows(rows) = &mut sums {
         rows.n_samples += skipped as u64;

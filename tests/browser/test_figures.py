@@ -8,24 +8,21 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
-from conftest import PAGES, ROOT
+from conftest import PAGES
 from selenium.webdriver import ActionChains, Keys
 
-SCRIPT = (ROOT / "crates/matmix/src/report/pictures.js").read_text()
+
+def colour_table(browser, name):
+    """The 256 colours of one of the page's tables."""
+    flat = browser.js("return matmixReport.colours(arguments[0])", name)
+    return [tuple(flat[i : i + 3]) for i in range(0, len(flat), 3)]
 
 
-def colour_table(name):
-    """256 colours between the control points that the script lists."""
-    if name == "grey":
-        return [(i, i, i) for i in range(256)]
-    stops = re.findall(r'"([0-9a-f]{6})"', re.search(rf"const {name.upper()} = (\[.*?\])", SCRIPT).group(1))
-    stops = [tuple(bytes.fromhex(stop)) for stop in stops]
-    table = []
-    for i in range(256):
-        at = i / 255 * (len(stops) - 1)
-        low = min(int(at), len(stops) - 2)
-        table.append(tuple(a + (at - low) * (b - a) for a, b in zip(stops[low], stops[low + 1])))
-    return table
+def lightness(colour):
+    """L* of CIELAB: what the eye takes for more and less."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (v / 255 for v in colour)]
+    y = sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear))
+    return 116 * y ** (1 / 3) - 16 if y > 0.008856 else 903.3 * y
 
 
 def shade(value, view):
@@ -33,11 +30,10 @@ def shade(value, view):
     return 255 * min(1, max(0, share))
 
 
-def expected_pixels(matrix, view, slice_number):
+def expected_pixels(matrix, view, slice_number, table):
     """The picture of a row-major array, drawn again here."""
     shape = view["shape"]
     rows, columns = shape[view["row_mode"]], shape[view["column_mode"]]
-    table = colour_table(view["colours"])
     depth = shape[2] if len(shape) == 3 else 1
     picture = []
     for i in range(rows * columns):
@@ -97,10 +93,27 @@ def test_moving_sliders_shows_what_the_library_computes(browser, page):
         if view["kind"] == "curve":
             continue
         drawn = browser.pixels("#explorer-picture canvas")
-        wanted = expected_pixels(truth, view, browser.js("return matmixReport.slice()"))
+        table = colour_table(browser, view["colours"])
+        wanted = expected_pixels(truth, view, browser.js("return matmixReport.slice()"), table)
         # A colour step is at most a few counts of a channel; half a step is what rounding may cost.
         off = max(abs(a - b) for x, y in zip(drawn, wanted) for u, v in zip(x, y) for a, b in zip(u, v))
         assert off <= (1 if view["colours"] == "grey" else 3), off
+
+
+def test_colours_tell_more_from_less_by_their_lightness(browser):
+    browser.open("images")
+    assert colour_table(browser, "grey") == [(i, i, i) for i in range(256)]
+    light = [lightness(colour) for colour in colour_table(browser, "sequential")]
+    assert len(light) == 256 and light[-1] - light[0] > 60
+    assert all(after > before - 0.1 for before, after in zip(light, light[1:]))
+    # Zero is nearly white, what is above it red, what is below it blue, and as far from zero as light as each other.
+    colours = colour_table(browser, "diverging")
+    light = [lightness(colour) for colour in colours]
+    assert len(light) == 256 and min(light[127:129]) > 94
+    assert all(after > before for before, after in zip(light[:128], light[1:128]))
+    assert all(colour[2] > colour[0] for colour in colours[:112])
+    assert all(colour[0] > colour[2] for colour in colours[144:])
+    assert max(abs(a - b) for a, b in zip(light, reversed(light))) < 6
 
 
 def test_the_explorer_works_from_the_keyboard(browser):
@@ -353,7 +366,7 @@ def test_missing_cells_are_marked_counted_and_filled_in(browser):
     # The darkest and the lightest of the heat map are what is missing least and most.
     share = floats(missing["share"])
     drawn = browser.pixels("#missing-share canvas")
-    table = colour_table("sequential")
+    table = colour_table(browser, "sequential")
     at = max(range(784), key=lambda i: share[i])
     assert at == 15 * 28 + 15 and drawn[15][15] == tuple(round(v) for v in table[255])
     # Holes of the first strip have a colour that is no grey; what was filled in has none of it.

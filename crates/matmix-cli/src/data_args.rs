@@ -333,7 +333,7 @@ pub(crate) struct Seen {
     /// The data flattened, or split into rows, as the model needs it.
     pub(crate) view: Samples<'static>,
     /// How many samples of the view one sample of the data is: 1, or its number of rows.
-    pub(crate) parts: usize,
+    pub(crate) rows_each: usize,
 }
 
 impl Seen {
@@ -341,8 +341,8 @@ impl Seen {
         let file = load_model(model)?;
         let data = options.open_for(&file, data)?;
         let view = view(&file, model, &data)?;
-        let parts = view.len() / data.samples.len();
-        Ok(Self { file, data, view, parts })
+        let rows_each = view.len() / data.samples.len();
+        Ok(Self { file, data, view, rows_each })
     }
 
     /// The mixture, or why there is none.
@@ -370,7 +370,7 @@ impl Seen {
     /// The axes of an array with one entry per sample: N, and the rows where the model is one of rows.
     pub(crate) fn axes(&self) -> Vec<usize> {
         let n = self.data.samples.len();
-        if self.parts == 1 { vec![n] } else { vec![n, self.parts] }
+        if self.rows_each == 1 { vec![n] } else { vec![n, self.rows_each] }
     }
 }
 

@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use matmix::Error;
+use matmix::error::{Action, Counted, FileKind, ForImages, NoGpu};
 
 use crate::interrupt;
 use crate::visible::visible;
@@ -103,27 +104,29 @@ fn hint(error: &anyhow::Error, doing: Doing) -> Option<String> {
             "begin again; what a file is to become is better written to another one first"
         }
         Error::Io { code: Some(code), .. } if is_full(*code) => "make room there, or give another -o",
-        Error::Io { action: "write" | "make", .. } => {
+        Error::Io { action: Action::Write | Action::Make, .. } => {
             "the folder of an output must exist and be writable; give another -o"
         }
         Error::Io { .. } => return Some(format!("check the name; {DATA}")),
-        Error::Format { format: "model file", .. } => {
+        Error::Format { format: FileKind::Model, .. } => {
             "`matmix fit DATA -k 10 -r 4x4 -o MODEL` makes a model file"
         }
-        Error::Format { format: "checkpoint", .. } => {
+        Error::Format { format: FileKind::Checkpoint, .. } | Error::OtherFit { .. } => {
             "without --resume the fit begins anew; a file that holds something else is only replaced with --force"
         }
-        Error::Format { format: "label file", .. }
+        Error::Format { format: FileKind::Labels, .. }
         | Error::LabelCount { .. }
-        | Error::Count { what: "labels", .. } => LABELS,
+        | Error::Count { what: Counted::Labels, .. } => LABELS,
         Error::Format { .. } => "the file may be incomplete or of another kind; copy or download it again",
         Error::Rank { .. } | Error::RankCount { .. } => {
             "-r takes one rank per mode, each no larger than that side of the samples: -r 4x4"
         }
         Error::NoClasses => "`matmix fit DATA --supervised -o MODEL` fits one that does",
+        Error::TooFewLabelled { labelled: 0, .. } => "--exclude leaves the class out",
+        Error::TooFewLabelled { .. } => "-k is the number of components of every class",
         Error::TooManyComponents { .. } => "ask for fewer components with -k",
-        Error::Option { option: "components", .. } => "-k is the number of components: -k 10",
-        Error::Option { option: "start", .. } => "--init FILE, -k and -r must describe the same model",
+        Error::Components { .. } => "-k is the number of components: -k 10",
+        Error::Start { .. } => "--init FILE, -k and -r must describe the same model",
         Error::Option { .. } => "`matmix help COMMAND` lists the options and what they take",
         Error::NotFinite { value, .. } if value.is_nan() => {
             "--missing nan makes it a cell that was not observed; --take leaves samples out"
@@ -146,7 +149,13 @@ fn hint(error: &anyhow::Error, doing: Doing) -> Option<String> {
             return Some(format!("--shape ROWSxCOLUMNS says it, or --shape {numbers} for vectors"));
         }
         Error::OnlyImages { option, .. } => {
-            return Some(format!("leave out --{option}; --shape gives samples another shape"));
+            let option = match option {
+                ForImages::Colour => "--colour",
+                ForImages::Resize => "--resize",
+                ForImages::Alpha => "--missing alpha",
+                _ => return None,
+            };
+            return Some(format!("leave out {option}; --shape gives samples another shape"));
         }
         Error::UnknownLabel { .. } => "`matmix info DATA` lists the labels",
         Error::Unpacked { packed: None, .. } => "give more --memory, or save the samples as a .npy file",
@@ -155,6 +164,17 @@ fn hint(error: &anyhow::Error, doing: Doing) -> Option<String> {
             "a .csv file has one sample per line, numbers only; a first line with names is passed over"
         }
         Error::NotRead { .. } => DATA,
+        // The processor computes whatever a GPU does not.
+        Error::DeviceMemory { .. }
+        | Error::Device { why: NoGpu::NotBuilt | NoGpu::Absent | NoGpu::Failed, .. }
+            if doing != Doing::Info =>
+        {
+            "--device cpu computes on the processor"
+        }
+        // They say themselves what to do.
+        Error::Device { .. } | Error::LostSamples { .. } | Error::Engine { .. } | Error::Stopped => {
+            return None;
+        }
         _ if doing == Doing::Info => DATA,
         Error::ShapeMismatch { .. } => {
             "`matmix info MODEL` says what a model is for; --shape and --resize change the shape of the data"

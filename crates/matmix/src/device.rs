@@ -2,7 +2,7 @@
 
 use crate::cpu::Cpu;
 use crate::data::{Missing, Samples};
-use crate::error::{Error, Result};
+use crate::error::{Error, NoGpu, Result};
 use crate::gpu::Gpu;
 use crate::options::choices;
 use crate::pass::Backend;
@@ -81,6 +81,7 @@ impl Device {
 /// Samples that are on a GPU already are not brought here behind somebody's back.
 fn on_a_gpu(device: usize) -> Error {
     Error::Device {
+        why: NoGpu::Refused,
         problem: format!(
             "the samples are in the memory of GPU {device}: device cuda (or auto) works on them there; for the processor, bring them to the host \
              first"
@@ -115,5 +116,6 @@ fn gpus() -> Result<Vec<Gpu>> {
 
 #[cfg(not(feature = "cuda"))]
 fn not_built() -> Error {
-    Error::Device { problem: "no GPU can be used: this was built without the feature `cuda`".into() }
+    let problem = "no GPU can be used: this was built without the feature `cuda`".into();
+    Error::Device { why: NoGpu::NotBuilt, problem }
 }

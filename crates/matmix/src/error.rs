@@ -3,7 +3,11 @@
 //! Variants carry facts, so that a caller can compare them with `assert_eq!`; messages say what was found,
 //! where, and what would have been right.
 
+mod named;
+
 use std::path::{Path, PathBuf};
+
+pub use self::named::{Action, Counted, FileKind, ForImages, NoGpu};
 
 /// Whatever data, options or files can cause. Nothing that a user can do makes the library panic.
 ///
@@ -63,6 +67,8 @@ pub enum Error {
     /// A GPU that is not there, or that failed.
     #[error("{problem}")]
     Device {
+        /// Which of these.
+        why: NoGpu,
         /// What happened, and what would be right.
         problem: String,
     },
@@ -114,6 +120,24 @@ pub enum Error {
         order: usize,
     },
 
+    /// A number of components, or a range of them, that cannot be.
+    #[error("option `components` is {value}; it must be {expected}")]
+    Components {
+        /// The number or the range.
+        value: String,
+        /// What would be right.
+        expected: &'static str,
+    },
+
+    /// A start that does not go with the rest of a fit.
+    #[error("option `start` is {value}; it must be {expected}")]
+    Start {
+        /// What was given.
+        value: String,
+        /// What would be right.
+        expected: &'static str,
+    },
+
     /// A rank outside 1..=side.
     #[error("rank {rank} of mode {mode} does not fit its side of {side}; it must be between 1 and {side}")]
     Rank {
@@ -157,8 +181,8 @@ pub enum Error {
     /// The number of sample weights or labels differs from the number of samples.
     #[error("{found} {what} for {expected} samples; exactly one per sample is needed")]
     Count {
-        /// What was counted: "sample weights", "labels".
-        what: &'static str,
+        /// What was counted.
+        what: Counted,
         /// The number of samples.
         expected: usize,
         /// How many were given.
@@ -316,8 +340,8 @@ pub enum Error {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What was tried: "open", "read", "write".
-        action: &'static str,
+        /// What was tried.
+        action: Action,
         /// What the system said.
         message: String,
         /// The number the system has for it (`errno` on Unix).
@@ -329,8 +353,8 @@ pub enum Error {
     Format {
         /// The file.
         path: PathBuf,
-        /// The format expected: ".npy file", "model file".
-        format: &'static str,
+        /// The format expected.
+        format: FileKind,
         /// What was found, and what would be right.
         problem: String,
     },
@@ -392,8 +416,8 @@ pub enum Error {
     OnlyImages {
         /// The data.
         name: String,
-        /// The option: "colour", "resize".
-        option: &'static str,
+        /// The option.
+        option: ForImages,
         /// What the data is.
         found: &'static str,
     },
@@ -416,11 +440,13 @@ pub enum Error {
         labels: Vec<String>,
     },
 
-    /// A file of labels for another number of samples.
-    #[error("{}: {labels} labels for {samples} samples; exactly one per sample is needed", .path.display())]
+    /// Labels in a file for another number of samples.
+    #[error("{}: {}{labels} labels for {samples} samples; exactly one per sample is needed", .path.display(), inside(.array.as_deref()))]
     LabelCount {
-        /// The file of labels.
+        /// The file.
         path: PathBuf,
+        /// The array in it, if it may hold several.
+        array: Option<String>,
         /// How many labels it holds.
         labels: usize,
         /// How many samples there are.
@@ -560,11 +586,11 @@ impl std::fmt::Display for Change {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    pub(crate) fn io(path: &Path, action: &'static str, error: &std::io::Error) -> Self {
+    pub(crate) fn io(path: &Path, action: Action, error: &std::io::Error) -> Self {
         Error::Io { path: path.to_owned(), action, message: error.to_string(), code: error.raw_os_error() }
     }
 
-    pub(crate) fn format(path: &Path, format: &'static str, problem: impl Into<String>) -> Self {
+    pub(crate) fn format(path: &Path, format: FileKind, problem: impl Into<String>) -> Self {
         Error::Format { path: path.to_owned(), format, problem: problem.into() }
     }
 
@@ -601,6 +627,10 @@ fn missing(wanted: Option<&str>) -> String {
         None => "none of its arrays looks like samples (real numbers, one axis for the samples and at least one more)"
             .into(),
     }
+}
+
+fn inside(array: Option<&str>) -> String {
+    array.map(|name| format!("in its array `{name}`: ")).unwrap_or_default()
 }
 
 fn listed(held: &[String]) -> String {

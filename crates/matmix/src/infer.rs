@@ -2,7 +2,7 @@
 
 use crate::cpu::Cpu;
 use crate::data::Samples;
-use crate::error::{Error, Result};
+use crate::error::{Counted, Error, Result};
 use crate::model::{Classes, Criteria, Density, Exponent, LowRank, Mixture, Model};
 use crate::options::choices;
 use crate::parallel;
@@ -224,7 +224,7 @@ impl Mixture {
         }
         if cores.len() != rho * components.len() {
             let (expected, found) = (components.len(), cores.len() / rho);
-            return Err(Error::Count { what: "cores", expected, found });
+            return Err(Error::Count { what: Counted::Cores, expected, found });
         }
         for &k in components {
             self.component(k)?;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use matmix::data::atomic::{remove_temporaries, write_file};
+use matmix::error::Action;
 use matmix::{Error, Samples};
 
 #[test]
@@ -18,7 +19,7 @@ fn temporaries_are_removed_while_they_are_being_written_and_none_comes_after() {
         assert_eq!(count(), 1);
         Ok(())
     });
-    assert!(matches!(late, Err(Error::Io { action: "write", .. })), "{late:?}");
+    assert!(matches!(late, Err(Error::Io { action: Action::Write, .. })), "{late:?}");
     assert!(write_file(&folder.path().join("other"), |_| Ok(())).is_err());
     assert_eq!(count(), 1);
     assert_eq!(std::fs::read(&path).unwrap(), b"old");

@@ -75,7 +75,7 @@ pub(crate) fn best(gamma: &[f64]) -> usize {
 pub(crate) fn csv(seen: &Seen, gamma: &[f64], k: usize) -> String {
     let labels = seen.data.labels.as_ref();
     let mut text = String::from("sample");
-    if seen.parts > 1 {
+    if seen.rows_each > 1 {
         text.push_str(",row");
     }
     if seen.data.names.is_some() {
@@ -88,10 +88,10 @@ pub(crate) fn csv(seen: &Seen, gamma: &[f64], k: usize) -> String {
     (0..k).for_each(|j| text.push_str(&format!(",responsibility_{j}")));
     text.push('\n');
     for (n, row) in gamma.chunks_exact(k).enumerate() {
-        let sample = n / seen.parts;
+        let sample = n / seen.rows_each;
         text.push_str(&sample.to_string());
-        if seen.parts > 1 {
-            text.push_str(&format!(",{}", n % seen.parts));
+        if seen.rows_each > 1 {
+            text.push_str(&format!(",{}", n % seen.rows_each));
         }
         if let Some(name) = seen.name(sample) {
             text.push_str(&format!(",{}", field(name)));
@@ -108,10 +108,10 @@ pub(crate) fn csv(seen: &Seen, gamma: &[f64], k: usize) -> String {
 
 pub(crate) fn object(seen: &Seen, gamma: &[f64], k: usize) -> Value {
     let one = |(n, row): (usize, &[f64])| {
-        let sample = n / seen.parts;
+        let sample = n / seen.rows_each;
         let mut one = json!({ "sample": sample, "component": best(row), "responsibilities": row });
-        if seen.parts > 1 {
-            one["row"] = (n % seen.parts).into();
+        if seen.rows_each > 1 {
+            one["row"] = (n % seen.rows_each).into();
         }
         if let Some(name) = seen.name(sample) {
             one["name"] = name.into();

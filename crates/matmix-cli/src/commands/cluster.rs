@@ -97,7 +97,7 @@ impl Cluster {
             Some(path) => Seen::new(path, &self.data, &self.options)?,
             None => self.fitted(quiet)?,
         };
-        if seen.parts > 1 {
+        if seen.rows_each > 1 {
             let message =
                 "a model of rows or patches has a component for each of them and none for a whole sample";
             return Err(hinted(message, "`matmix assign` lists the components of rows and patches"));
@@ -162,8 +162,8 @@ impl Cluster {
         };
         let file = file_of(&fit, self.options.remembered(&data)?, &options);
         let view = view(&file, Path::new("the model"), &data)?;
-        let parts = view.len() / samples.len();
-        Ok(Seen { file, data, view, parts })
+        let rows_each = view.len() / samples.len();
+        Ok(Seen { file, data, view, rows_each })
     }
 
     /// A picture of every cluster that has samples.

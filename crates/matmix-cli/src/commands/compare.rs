@@ -131,20 +131,20 @@ impl Compared {
         options: &FitOptions,
     ) -> anyhow::Result<Self> {
         let fit = preset.fit(train, options, &mut |_| ControlFlow::Continue(()))?;
-        let parts = preset.view(train)?.len() / train.len();
-        let figures = Figures::new(&fit, train.len(), parts);
+        let rows_each = preset.view(train)?.len() / train.len();
+        let figures = Figures::new(&fit, train.len(), rows_each);
         let file = ModelFile { name: Some(preset.name().into()), ..ModelFile::new(fit.model) };
         let (mut held_out_error, mut held_out_log_likelihood) = (f64::NAN, f64::NAN);
         if let Some(held) = held {
             let view = file.view(held)?;
-            held_out_error = file.model.reconstruction_error(&view)? * (parts as f64).sqrt();
+            held_out_error = file.model.reconstruction_error(&view)? * (rows_each as f64).sqrt();
             if let Model::Mixture(m) = &file.model {
-                held_out_log_likelihood = m.score(&view)? * parts as f64;
+                held_out_log_likelihood = m.score(&view)? * rows_each as f64;
             }
         }
         let mut core = file.model.rank().to_vec();
-        if parts > 1 {
-            core.insert(0, parts);
+        if rows_each > 1 {
+            core.insert(0, rows_each);
         }
         Ok(Self {
             preset,

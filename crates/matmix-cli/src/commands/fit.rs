@@ -144,8 +144,8 @@ impl Fit {
         target.write(|out| out.write_all(&file.to_bytes()))?;
         interrupt::kept();
         let view = preset.view(samples)?;
-        let parts = view.len() / samples.len();
-        let figures = Figures::new(&fit, samples.len(), parts);
+        let rows_each = view.len() / samples.len();
+        let figures = Figures::new(&fit, samples.len(), rows_each);
         self.tell(&fit, &figures, samples.len(), samples.shape(), quiet);
         if self.json {
             output::json(&figures.json(&fit, samples.len(), samples.shape(), options.seed))?;
@@ -204,9 +204,9 @@ impl Fit {
         let fit = PresetFit { preset, model, history, assigned, missing, never_observed: 0 };
         let axes = answer["shape"].as_array().into_iter().flatten();
         let shape: Vec<usize> = axes.filter_map(Value::as_u64).map(|side| side as usize).collect();
-        let parts = shape.iter().product::<usize>() / fit.model.shape().iter().product::<usize>();
+        let rows_each = shape.iter().product::<usize>() / fit.model.shape().iter().product::<usize>();
         let samples = answer["n_samples"].as_u64().unwrap_or_default() as usize;
-        let figures = Figures::new(&fit, samples, parts);
+        let figures = Figures::new(&fit, samples, rows_each);
         self.tell(&fit, &figures, samples, &shape, quiet);
         if self.json {
             output::json(&figures.json(&fit, samples, &shape, options.seed))?;
@@ -410,7 +410,7 @@ fn stages(history: &matmix::History) -> Value {
 
 impl Figures {
     /// Those of a fit to so many samples, each of which is so many to the model.
-    pub(crate) fn new(fit: &PresetFit, samples: usize, parts: usize) -> Self {
+    pub(crate) fn new(fit: &PresetFit, samples: usize, rows_each: usize) -> Self {
         let history = &fit.history;
         let last = |series: &[f64]| series.last().copied().unwrap_or(f64::NAN);
         let iterations = match fit.model {
@@ -420,14 +420,14 @@ impl Figures {
         Self {
             stop: history.stop.unwrap_or(StopReason::MaxIterations),
             iterations,
-            log_likelihood: last(&history.log_likelihood) * parts as f64,
-            reconstruction_error: last(&history.reconstruction_error) * (parts as f64).sqrt(),
+            log_likelihood: last(&history.log_likelihood) * rows_each as f64,
+            reconstruction_error: last(&history.reconstruction_error) * (rows_each as f64).sqrt(),
             bic: match &fit.model {
-                Model::Mixture(m) => m.bic(last(&history.log_likelihood), (samples * parts) as f64),
+                Model::Mixture(m) => m.bic(last(&history.log_likelihood), (samples * rows_each) as f64),
                 _ => f64::NAN,
             },
             passes: history.passes,
-            samples_per_second: history.samples_per_second().unwrap_or(f64::NAN) / parts as f64,
+            samples_per_second: history.samples_per_second().unwrap_or(f64::NAN) / rows_each as f64,
             seconds: history.seconds,
         }
     }

@@ -79,8 +79,8 @@ impl Reconstruct {
             )?;
         }
         drop(spinner);
-        let error =
-            seen.file.model.reconstruction_error(&*backend.over(&seen.view)?)? * (seen.parts as f64).sqrt();
+        let error = seen.file.model.reconstruction_error(&*backend.over(&seen.view)?)?
+            * (seen.rows_each as f64).sqrt();
         let said = format!("reconstruction error {error:.4}; ");
         match target {
             Some(target) => target.say_wrote(quiet, &said, ""),

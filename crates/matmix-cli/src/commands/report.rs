@@ -62,14 +62,14 @@ impl Report {
         let mixture = seen.mixture("report")?;
         let spinner = working(quiet, format!("looking at {}", plural(seen.view.len(), "sample")), &seen.view);
         // The rows of a sample are samples of their own here, and have no labels.
-        let labels = seen.data.labels.clone().filter(|_| seen.parts == 1);
+        let labels = seen.data.labels.clone().filter(|_| seen.rows_each == 1);
         let mut options = ReportOptions {
             title: self.title.clone().unwrap_or_default(),
             data: short(&seen.data.name),
             colours: self.colours,
             axes: self.axes.as_deref().map_or(Ok(vec![]), |text| axes(text, &seen.view))?,
             value: self.values.as_deref().map_or(Ok(Axis::default()), |text| Axis::parse(text, 1))?,
-            names: seen.data.names.clone().filter(|_| seen.parts == 1).unwrap_or_default(),
+            names: seen.data.names.clone().filter(|_| seen.rows_each == 1).unwrap_or_default(),
             ..ReportOptions::from_file(&seen.file)
         };
         if let Some(distance) = self.recognize {

@@ -84,9 +84,9 @@ impl Scores {
         let n = seen.data.samples.len();
         let _working = working(quiet, format!("scoring {}", plural(n, "sample")), &seen.data.samples);
         let backend = device.backend(&seen.view, mixture.n_components())?;
-        let parts = mixture.score_samples(&*backend.over(&seen.view)?)?;
+        let rows = mixture.score_samples(&*backend.over(&seen.view)?)?;
         // The rows of a sample are independent in a model of rows: their log-likelihoods add up.
-        let values: Vec<f64> = parts.chunks_exact(seen.parts).map(|p| p.iter().sum()).collect();
+        let values: Vec<f64> = rows.chunks_exact(seen.rows_each).map(|rows| rows.iter().sum()).collect();
         let mut order: Vec<usize> = (0..n).collect();
         order.sort_by(|&a, &b| values[a].total_cmp(&values[b]).then(a.cmp(&b)));
         Ok(Self { values, order })

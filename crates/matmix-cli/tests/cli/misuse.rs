@@ -270,4 +270,8 @@ fn models_that_do_not_fit() {
         "resume_of_another_fit",
         &["fit", "demo:mnist", "-k", "2", "--checkpoint", "m.mm", "--resume", "-o", "n.mm"],
     );
+    let kept = ["fit", "whole.npy", "-k", "1", "-r", "1", "--checkpoint", "state", "-o", "n.mm"];
+    ok(path, &[&kept[..], &["--max-iter", "1", "-q"]].concat());
+    std::fs::remove_file(path.join("n.mm")).unwrap();
+    refused(path, "resume_with_other_options", &[&kept[..], &["--seed", "5", "--resume"]].concat());
 }

@@ -9,7 +9,7 @@ use super::device::{Device, failed};
 use super::held::stored;
 use super::kernels::launch;
 use crate::data::{Buffer, Chunk, DeviceMemory, Element, Residence, Samples, Source};
-use crate::error::{Error, Result};
+use crate::error::{Error, NoGpu, Result};
 
 /// Threads of a block in which each warp has a sample.
 const THREADS: usize = 256;
@@ -110,7 +110,10 @@ impl DeviceArray {
 }
 
 fn wrong(address: u64, why: &str) -> Error {
-    Error::Device { problem: format!("the samples at address {address:#x} cannot be used: {why}") }
+    Error::Device {
+        why: NoGpu::Refused,
+        problem: format!("the samples at address {address:#x} cannot be used: {why}"),
+    }
 }
 
 /// Room for so many more elements.

@@ -11,16 +11,17 @@ use cudarc::driver::{
 use super::kernels::Kernels;
 use super::staging::Staging;
 use super::workspace::Workspace;
-use crate::error::{Error, Result};
+use crate::error::{Error, NoGpu, Result};
 
 pub(super) fn failed(what: impl std::fmt::Display) -> impl FnOnce(DriverError) -> Error {
     move |error| {
-        let lost = if is_lost(&error) {
-            "; this process cannot use it any longer: begin it anew, and a fit with a checkpoint goes on from the state it kept last"
+        let (why, lost) = if is_lost(&error) {
+            let begin_anew = "; this process cannot use it any longer: begin it anew, and a fit with a checkpoint goes on from the state it kept last";
+            (NoGpu::Lost, begin_anew)
         } else {
-            ""
+            (NoGpu::Failed, "")
         };
-        Error::Device { problem: format!("the GPU failed ({what}): {error}{lost}") }
+        Error::Device { why, problem: format!("the GPU failed ({what}): {error}{lost}") }
     }
 }
 
@@ -80,6 +81,7 @@ pub(super) fn check_libraries() -> Result<()> {
     match found.into_iter().find(|(_, present)| !present) {
         None => Ok(()),
         Some((missing, _)) => Err(Error::Device {
+            why: NoGpu::Absent,
             problem: format!(
                 "no GPU can be used: {missing} was not found; a driver, cuBLAS and NVRTC of CUDA 12 or 13 are needed where the \
                  system looks for libraries (LD_LIBRARY_PATH)"
@@ -112,6 +114,7 @@ impl Device {
         let there = CudaContext::device_count().map_err(failed("counting devices"))?;
         if ordinal >= there as usize {
             return Err(Error::Device {
+                why: NoGpu::Absent,
                 problem: format!("there is no GPU {ordinal} (from 0); the driver knows of {there}"),
             });
         }
@@ -123,8 +126,10 @@ impl Device {
         // A pass waits twice for less than a millisecond: looking is quicker than being woken.
         let _ = context.set_flags(cudarc::driver::sys::CUctx_flags::CU_CTX_SCHED_SPIN);
         let stream = context.new_stream().map_err(failed("a stream"))?;
-        let blas = CudaBlas::new(stream.clone())
-            .map_err(|error| Error::Device { problem: format!("cuBLAS could not be begun: {error:?}") })?;
+        let blas = CudaBlas::new(stream.clone()).map_err(|error| Error::Device {
+            why: NoGpu::Absent,
+            problem: format!("cuBLAS could not be begun: {error:?}"),
+        })?;
         Ok(Self {
             context,
             stream,

@@ -9,7 +9,7 @@ use cudarc::nvrtc::{CompileOptions, Ptx, compile_ptx_with_opts};
 use super::device::{Device, failed};
 use super::workspace::Workspace;
 use crate::data::atomic::write_file;
-use crate::error::{Error, Result};
+use crate::error::{Error, NoGpu, Result};
 use crate::simd::Real;
 
 const SOURCE: &str = include_str!("kernels.cu");
@@ -225,6 +225,7 @@ fn compiled(source: &str, real: &str, architecture: &str) -> Result<Ptx> {
     }
     let options = CompileOptions { options, name: Some("matmix.cu".into()), ..CompileOptions::default() };
     let ptx = compile_ptx_with_opts(source, options).map_err(|error| Error::Device {
+        why: NoGpu::Absent,
         problem: format!("NVRTC could not compile the kernels for {architecture}: {error:?}"),
     })?;
     // A cache that cannot be written costs a second next time, no more.

@@ -38,7 +38,7 @@ use cudarc::driver::CudaContext;
 
 use crate::cpu::Cpu;
 use crate::data::{Element, Missing, Samples};
-use crate::error::{Error, Result};
+use crate::error::{Error, NoGpu, Result};
 use crate::gpu::Gpu;
 use crate::model::Model;
 use crate::pass::{
@@ -163,7 +163,7 @@ impl Cuda {
         } else {
             return Ok(());
         };
-        Err(Error::Device { problem: problem.into() })
+        Err(Error::Device { why: NoGpu::Refused, problem: problem.into() })
     }
 
     fn held<'a>(&self, samples: &'a Samples<'a>) -> Result<Held<'a>> {
@@ -174,7 +174,9 @@ impl Cuda {
     /// An error with the name of the GPU it is about.
     fn named(&self, error: Error) -> Error {
         match error {
-            Error::Device { problem } => Error::Device { problem: format!("{}: {problem}", self.name()) },
+            Error::Device { why, problem } => {
+                Error::Device { why, problem: format!("{}: {problem}", self.name()) }
+            }
             other => other,
         }
     }

@@ -6,7 +6,7 @@ use cudarc::driver::{CudaSlice, CudaView};
 
 use super::device::Device;
 use super::kernels::Number;
-use crate::error::{Error, Result};
+use crate::error::{Error, NoGpu, Result};
 
 impl Device {
     /// out (m × n) = left (m × k) · right (k × n), or · rightᵀ (n × k), plus `keep` × out; all row by row.
@@ -108,5 +108,5 @@ impl Device {
 }
 
 fn multiplying(error: &dyn std::fmt::Debug) -> Error {
-    Error::Device { problem: format!("the GPU failed (a matrix product): {error:?}") }
+    Error::Device { why: NoGpu::Failed, problem: format!("the GPU failed (a matrix product): {error:?}") }
 }

@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tempfile::NamedTempFile;
 
-use crate::error::{Error, Result};
+use crate::error::{Action, Error, Result};
 
 /// Lets `write` fill a temporary file in the folder of `path` and renames it to `path` once all is on disk.
 ///
@@ -44,7 +44,7 @@ fn put(path: &Path, write: &mut Writing<'_>) -> Result<()> {
             }
         }
     };
-    written().map_err(|e| Error::io(path, "write", &e))
+    written().map_err(|e| Error::io(path, Action::Write, &e))
 }
 
 /// Whether a file could be written at `path`, asked before hours of work and not after them.
@@ -57,7 +57,7 @@ pub fn check(path: &Path) -> Result<()> {
         Ok(Place::File { target, replaced }) => Temporary::beside(&target, replaced.is_some()).map(drop),
         Err(error) => Err(error),
     };
-    found.map_err(|e| Error::io(path, "write", &e))
+    found.map_err(|e| Error::io(path, Action::Write, &e))
 }
 
 /// Removes the temporaries of all files that are being written, for a program that is about to end: none of these
@@ -222,7 +222,7 @@ mod tests {
             w.write_all(b"half of the n")?;
             Err(io::Error::other("the disk is full"))
         });
-        assert!(matches!(failed, Err(Error::Io { action: "write", code: None, .. })));
+        assert!(matches!(failed, Err(Error::Io { action: Action::Write, code: None, .. })));
         assert_eq!(std::fs::read(&path).unwrap(), b"old");
         check(&path).unwrap();
         assert_eq!(names(folder.path()), ["a.txt"]);

@@ -11,7 +11,7 @@ use super::limit::Limit;
 use super::notes::Note;
 use super::open::Found;
 use super::samples::Samples;
-use crate::error::{Error, Result};
+use crate::error::{Action, Error, Result};
 
 /// The longest cell, in bytes: no number is longer.
 const CELL: usize = 400;
@@ -30,7 +30,7 @@ pub(crate) fn open(path: &Path, budget: Option<u64>) -> Result<Found> {
 pub(crate) fn read(name: &str, mut lines: impl BufRead, limit: Limit) -> Result<Found> {
     let mut table = Table::new(name);
     loop {
-        let buffer = lines.fill_buf().map_err(|e| Error::io(Path::new(name), "read", &e))?;
+        let buffer = lines.fill_buf().map_err(|e| Error::io(Path::new(name), Action::Read, &e))?;
         if buffer.is_empty() {
             break;
         }

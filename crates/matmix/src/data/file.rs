@@ -4,7 +4,7 @@ use std::fs::{File, Metadata};
 use std::path::Path;
 use std::time::SystemTime;
 
-use crate::error::{Change, Error, Result};
+use crate::error::{Action, Change, Error, Result};
 
 /// What tells a file from another one, and from itself before somebody wrote to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Identity {
 
 /// Opens a regular file: from a pipe or a device one would wait for ever, or read for ever.
 pub(crate) fn open(path: &Path) -> Result<(File, Identity)> {
-    let io = |e: &std::io::Error| Error::io(path, "open", e);
+    let io = |e: &std::io::Error| Error::io(path, Action::Open, e);
     // Looked at before it is opened: opening a pipe waits for somebody to write.
     check_regular(path, &std::fs::metadata(path).map_err(|e| io(&e))?)?;
     let file = File::open(path).map_err(|e| io(&e))?;
@@ -76,7 +76,7 @@ fn check_regular(path: &Path, metadata: &Metadata) -> Result<()> {
         return Ok(());
     }
     let what = if metadata.is_dir() { "it is a folder" } else { "it is a pipe or a device, not a file" };
-    Err(Error::Io { path: path.to_owned(), action: "open", message: what.into(), code: None })
+    Err(Error::Io { path: path.to_owned(), action: Action::Open, message: what.into(), code: None })
 }
 
 #[cfg(test)]

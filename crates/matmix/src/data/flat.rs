@@ -15,7 +15,7 @@ use memmap2::Mmap;
 use super::file::{self, Identity};
 use super::npy::{decode_into, element_size, worked_in};
 use super::source::{Buffer, Chunk, Element, Residence, Source};
-use crate::error::{Error, Result};
+use crate::error::{Action, Error, Result};
 
 /// Samples in a file.
 pub(crate) struct FlatFile {
@@ -81,7 +81,7 @@ impl FlatFile {
         // Opened anew each time: a thousand files are more than a process may keep open, and one that is gone
         // should be missed.
         let file = file::open_again(&self.path, &self.identity)?;
-        read_exact_at(&file, bytes, at as u64).map_err(|e| Error::io(&self.path, "read", &e))
+        read_exact_at(&file, bytes, at as u64).map_err(|e| Error::io(&self.path, Action::Read, &e))
     }
 }
 
@@ -174,7 +174,7 @@ pub(crate) fn map_known(path: &Path) -> Result<(Mmap, Identity)> {
     // SAFETY: the map is private to this process and only read. Another process that truncates the file
     // while it is mapped could end this one (SIGBUS); that is the documented price of not copying.
     #[allow(unsafe_code)]
-    let map = unsafe { Mmap::map(&file) }.map_err(|e| Error::io(path, "map", &e))?;
+    let map = unsafe { Mmap::map(&file) }.map_err(|e| Error::io(path, Action::Map, &e))?;
     Ok((map, identity))
 }
 
@@ -231,6 +231,6 @@ mod tests {
             );
         }
         std::fs::remove_file(&path).unwrap();
-        assert!(matches!(loaded(&*source, 0..1), Err(Error::Io { action: "open", .. })));
+        assert!(matches!(loaded(&*source, 0..1), Err(Error::Io { action: Action::Open, .. })));
     }
 }

@@ -22,24 +22,24 @@ use super::notes::Note;
 use super::open::{DataSet, Found, OpenOptions, check_given, choose};
 use super::samples::{DEFAULT_BUDGET, Samples};
 use super::source::{Element, Source};
-use super::walk::{ENDINGS, Walk, below, is_image, is_stack};
+use super::tree::{ENDINGS, Tree, below, is_image, is_stack};
 use crate::error::{Error, Result};
 
 /// The images of a folder in the order of their paths, those that `options` chooses.
 pub(crate) fn open(folder: &Path, given: Option<&Labels>, options: &OpenOptions) -> Result<Found> {
-    let walk = Walk::through(folder)?;
-    if walk.files.is_empty() {
+    let tree = Tree::below(folder)?;
+    if tree.files.is_empty() {
         return Err(Error::data(
             folder,
             format!("there are no images in this folder; files ending in {} are read", ENDINGS.join(", ")),
         ));
     }
-    let own = if given.is_some() { None } else { walk.labels(folder)? };
-    let mut notes = walk.notes(folder);
+    let own = if given.is_some() { None } else { tree.labels(folder)? };
+    let mut notes = tree.notes(folder);
     if own.is_some() {
         notes.push(Note::Labels { from: "the names of the sub-folders".into() });
     }
-    let listed = Listed::of(folder, &walk.files, &mut notes)?;
+    let listed = Listed::of(folder, &tree.files, &mut notes)?;
     let of_files: Vec<usize> = listed.entries.iter().map(|entry| entry.file).collect();
     let own = own.map(|labels| labels.select(&of_files)).transpose()?;
     let purpose = Purpose::of(options);
@@ -55,7 +55,7 @@ pub(crate) fn open_masks(path: &Path, options: &OpenOptions) -> Result<Found> {
         ..OpenOptions::default()
     };
     let (folder, paths) = if path.is_dir() {
-        (path, Walk::through(path)?.files)
+        (path, Tree::below(path)?.files)
     } else {
         (path.parent().unwrap_or(Path::new("")), vec![path.to_owned()])
     };

@@ -12,9 +12,9 @@ use flate2::read::MultiGzDecoder;
 use super::flat::{FlatFile, map_file, map_known};
 use super::npy::{self, Array, Elements};
 use super::samples::Samples;
-use crate::error::{Error, Result, sides};
+use crate::error::{Error, FileKind, Result, sides};
 
-const FORMAT: &str = "IDX file";
+const FORMAT: FileKind = FileKind::Idx;
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// What the first bytes say.

@@ -11,9 +11,9 @@ use super::image::{self, Contents, Depth, Header, Pixels, Room, Values};
 use super::marked::Unobserved;
 use super::open::OpenOptions;
 use super::source::{Buffer, Chunk, Element, Residence, Source};
-use crate::error::{Error, Result};
+use crate::error::{Error, FileKind, Result};
 
-pub(super) const FORMAT: &str = "image";
+pub(super) const FORMAT: FileKind = FileKind::Image;
 /// Pages of a stack that are decoded by one thread, one after the other.
 const RUN: usize = 64;
 /// What is decoded in parallel before it is put in its place, in bytes.

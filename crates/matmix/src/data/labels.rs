@@ -8,9 +8,9 @@ use std::path::Path;
 use super::file;
 use super::idx;
 use super::npy::{self, Elements, Header};
-use crate::error::{Error, Result, sides};
+use crate::error::{Action, Counted, Error, FileKind, Result, sides};
 
-const FORMAT: &str = "label file";
+const FORMAT: FileKind = FileKind::Labels;
 /// The longest label, in bytes.
 pub(super) const LETTERS: usize = 1000;
 /// Labels that come out of a packed file, at most: for any file, and for each of its bytes.
@@ -72,7 +72,7 @@ impl Labels {
         let wrong = |problem: String| Error::format(path, FORMAT, problem);
         let (file, identity) = file::open(path)?;
         let mut file = BufReader::new(file);
-        let start = file.fill_buf().map_err(|e| Error::io(path, "read", &e))?.to_vec();
+        let start = file.fill_buf().map_err(|e| Error::io(path, Action::Read, &e))?.to_vec();
         let named = |ending: &str| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(ending));
         let npy = named("npy") || start.starts_with(b"\x93NUMPY");
         let idx = named("gz") || idx::looks_like_gzip(&start) || idx::looks_like(&start);
@@ -81,7 +81,7 @@ impl Labels {
         }
         let mut bytes = Vec::new();
         let read = file.take(identity.bytes).read_to_end(&mut bytes);
-        read.map_err(|e| Error::io(path, "read", &e))?;
+        read.map_err(|e| Error::io(path, Action::Read, &e))?;
         if npy {
             return Self::from_npy(&bytes).map_err(wrong);
         }
@@ -169,7 +169,7 @@ impl Labels {
     /// If there are fewer or more.
     pub fn check_count(&self, samples: usize) -> Result<()> {
         if self.len() != samples {
-            return Err(Error::Count { what: "labels", expected: samples, found: self.len() });
+            return Err(Error::Count { what: Counted::Labels, expected: samples, found: self.len() });
         }
         Ok(())
     }
@@ -311,7 +311,7 @@ mod tests {
     fn a_wrong_count_is_an_error() {
         assert_eq!(
             Labels::new(["a", "b"]).check_count(3),
-            Err(Error::Count { what: "labels", expected: 3, found: 2 })
+            Err(Error::Count { what: Counted::Labels, expected: 3, found: 2 })
         );
     }
 

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use crate::error::{Error, Result};
+use crate::error::{Action, Error, Result};
 
 const FLOOR: u64 = 1 << 30;
 const RATIO: u64 = 100;
@@ -34,7 +34,7 @@ impl Limit {
 
     /// For a file on disk.
     pub(crate) fn of(path: &Path, budget: Option<u64>) -> Result<Self> {
-        let metadata = std::fs::metadata(path).map_err(|e| Error::io(path, "open", &e))?;
+        let metadata = std::fs::metadata(path).map_err(|e| Error::io(path, Action::Open, &e))?;
         Ok(Self::new(metadata.len(), budget))
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::missing::Missing;
 use super::samples::Samples;
 use super::source::{Buffer, Chunk, Element, Residence, Source};
-use crate::error::{Error, Result};
+use crate::error::{Counted, Error, Result};
 use crate::options::as_text;
 
 /// Which values, as they are stored, stand for a cell that was not observed. As text it is a number, or `below:0`.
@@ -182,7 +182,7 @@ impl<'a> Samples<'a> {
             return Err(Error::ShapeMismatch { expected: shape.to_vec(), found: observed.shape().to_vec() });
         }
         if observed.len() != 1 && observed.len() != self.len() {
-            return Err(Error::Count { what: "masks", expected: self.len(), found: observed.len() });
+            return Err(Error::Count { what: Counted::Masks, expected: self.len(), found: observed.len() });
         }
         let repeat = self.sample_len() / observed.sample_len();
         let rule = if observed.len() == 1 {
@@ -314,7 +314,7 @@ mod tests {
         let mask = |shape: &[usize], count: usize| Samples::from_vec(shape, vec![1u8; count]).unwrap();
         assert!(matches!(images().with_mask(mask(&[4], 4)), Err(Error::ShapeMismatch { .. })));
         let found = images().with_mask(mask(&[2, 2], 8)).unwrap_err();
-        assert_eq!(found, Error::Count { what: "masks", expected: 3, found: 2 });
+        assert_eq!(found, Error::Count { what: Counted::Masks, expected: 3, found: 2 });
         let vectors = Samples::from_vec(&[2], vec![0.0; 4]).unwrap();
         assert!(vectors.with_mask(mask(&[1], 2)).is_err());
     }

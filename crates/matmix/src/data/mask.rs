@@ -12,8 +12,8 @@ use super::limit::Limit;
 use super::marked::{Unobserved, is_observed};
 use super::open::{OpenOptions, open};
 use super::samples::Samples;
-use super::{file, folder, npy, walk};
-use crate::error::{Error, Result, sides};
+use super::{file, folder, npy, tree};
+use crate::error::{Action, Error, Result, sides};
 
 /// What a mask has to fit.
 pub(super) struct Data<'d> {
@@ -55,7 +55,7 @@ pub(super) fn marked(
 /// One mask, or one for every chosen sample.
 fn find(spec: &str, of: &Data<'_>, options: &OpenOptions) -> Result<Samples<'static>> {
     let path = Path::new(spec);
-    let is_pictures = path.is_dir() || (path.is_file() && walk::is_image(path));
+    let is_pictures = path.is_dir() || (path.is_file() && tree::is_image(path));
     let (masks, names) = if is_pictures {
         let found = folder::open_masks(path, options)?;
         (found.samples, found.names)
@@ -108,7 +108,7 @@ fn vector(path: &Path, options: &OpenOptions) -> Result<Option<Samples<'static>>
     let mut start = Vec::new();
     let (mut stream, _) = file::open(path)?;
     let read = stream.by_ref().take(1 << 16).read_to_end(&mut start);
-    read.map_err(|e| Error::io(path, "read", &e))?;
+    read.map_err(|e| Error::io(path, Action::Read, &e))?;
     match npy::Header::parse(&start) {
         Ok(header) if header.shape.len() == 1 => {
             let limit = Limit::unpacked(options.memory_budget);

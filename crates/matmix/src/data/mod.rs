@@ -10,7 +10,7 @@
 //! | `elements`, `missing`, `marked`, `mask`, `meter` | the types of numbers; missing cells, and what tells them; how far a pass has come |
 //! | `open`, `spec`, `patterns`, `notes`, `foreign`, `limit` | from what a person types to a set: options as text, patterns of names, what was decided, formats that are not read, how much may be unpacked |
 //! | `npy`, `npz`, `idx`, `csv`, `mat`, `flat` | files of numbers; those whose samples stand one after the other |
-//! | `folder`, `walk`, `images`, `image` | files of images, in folders and below; decoding them |
+//! | `folder`, `tree`, `images`, `image` | files of images, in folders and below; decoding them |
 //! | `file`, `files`, `atomic` | files that must not change meanwhile, many as one set, and files that appear whole or not at all |
 //! | `patches`, `windows`, `contrast` | the windows of images as samples, and what is done to them |
 //! | `labels`, `known` | what samples are called, and labels of which some are not known |
@@ -80,9 +80,9 @@ mod samples;
 mod source;
 mod spec;
 pub(crate) mod tensors;
-mod values;
 #[cfg(feature = "formats")]
-mod walk;
+mod tree;
+mod values;
 mod windows;
 
 pub use contrast::Contrast;

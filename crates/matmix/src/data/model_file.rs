@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use super::tensors::{Tensors, read_mixture, write_mixture};
 use super::{Gallery, Input};
-use crate::error::Result;
+use crate::error::{FileKind, Result};
 use crate::linalg::Matrix;
 use crate::model::{History, LowRank, Model};
 
-const FORMAT: &str = "model file";
+const FORMAT: FileKind = FileKind::Model;
 
 /// A model and what is known about how it came about.
 ///

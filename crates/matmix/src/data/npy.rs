@@ -13,9 +13,9 @@ pub(crate) use super::elements::{
 use super::flat::{FlatFile, map_known};
 use super::limit::Limit;
 use super::source::{Buffer, Element, InMemory, Scalar, Source};
-use crate::error::{Error, Result, sides};
+use crate::error::{Action, Error, FileKind, Result, sides};
 
-const FORMAT: &str = ".npy file";
+const FORMAT: FileKind = FileKind::Npy;
 pub(crate) const MAGIC: &[u8] = b"\x93NUMPY";
 /// What is read of a stream at a time, in bytes.
 const PIECE: usize = 1 << 20;
@@ -129,7 +129,7 @@ fn ordered(header: Header, elements: Elements) -> Array {
 /// Decodes a `.npy` file from a stream, piece by piece.
 pub(crate) fn read(name: &str, mut stream: impl Read, limit: Limit) -> Result<Array> {
     let wrong = |problem: String| Error::format(Path::new(name), FORMAT, problem);
-    let io = |e: std::io::Error| Error::io(Path::new(name), "read", &e);
+    let io = |e: std::io::Error| Error::io(Path::new(name), Action::Read, &e);
     let mut start = Vec::new();
     let mut pull =
         |start: &mut Vec<u8>, count: usize| stream.by_ref().take(count as u64).read_to_end(start).map_err(io);

@@ -11,9 +11,9 @@ use super::limit::Limit;
 use super::notes::Note;
 use super::npy::{self, Header};
 use super::open::Found;
-use crate::error::{Error, Result, sides};
+use crate::error::{Error, FileKind, Result, sides};
 
-const FORMAT: &str = ".npz file";
+const FORMAT: FileKind = FileKind::Npz;
 /// What people call the array of samples, best first; otherwise the largest is taken.
 const SAMPLE_NAMES: [&str; 7] = ["samples", "images", "x", "X", "fea", "data", "x_train"];
 /// What people call the array of labels.
@@ -64,9 +64,10 @@ fn read(path: &Path, bytes: &[u8], wanted: Option<&str>, find_labels: bool, limi
         Some(entry) => {
             let within = |e: String| wrong(within(entry, &e));
             // Before as many as somebody may have written are unpacked.
-            let (expected, found) = (samples.len(), entry.header.count().unwrap_or(usize::MAX));
-            if expected != found {
-                return Err(within(Error::Count { what: "labels", expected, found }.to_string()));
+            let (samples, labels) = (samples.len(), entry.header.count().unwrap_or(usize::MAX));
+            if samples != labels {
+                let (path, array) = (path.to_owned(), Some(entry.name.clone()));
+                return Err(Error::LabelCount { path, array, labels, samples });
             }
             notes.push(Note::Labels { from: format!("its array `{}`", entry.name) });
             Some(Labels::from_npy(&unpack(&mut archive, entry).map_err(wrong)?).map_err(within)?)

@@ -13,9 +13,9 @@ use super::mask;
 use super::notes::Note;
 use super::samples::Samples;
 use super::source::Residence;
-use super::{csv, file, files, folder, foreign, idx, image, mat, npy, npz, walk};
+use super::{csv, file, files, folder, foreign, idx, image, mat, npy, npz, tree};
 
-use crate::error::{Error, Result, sides};
+use crate::error::{Action, Error, ForImages, Result, sides};
 
 /// How standard input is called.
 const STDIN: &str = "-";
@@ -203,11 +203,11 @@ fn open_one(spec: &str, options: &OpenOptions) -> Result<DataSet> {
         None => Kind::of(spec, &path, array)?,
     };
     if !kind.is_images() && (options.colour || options.resize.is_some()) {
-        let option = if options.colour { "colour" } else { "resize" };
+        let option = if options.colour { ForImages::Colour } else { ForImages::Resize };
         return Err(Error::OnlyImages { name: called(spec).to_string(), option, found: kind.name() });
     }
     if !kind.is_images() && matches!(options.missing, Some(Unobserved::Alpha(_))) {
-        let (name, option) = (called(spec).to_string(), "missing=alpha");
+        let (name, option) = (called(spec).to_string(), ForImages::Alpha);
         return Err(Error::OnlyImages { name, option, found: kind.name() });
     }
     let mut format = kind.name();
@@ -331,7 +331,7 @@ pub(super) fn from_stream(
     let limit = Limit::unpacked(budget);
     let mut start = Vec::new();
     let read = stream.take(npy::MAGIC.len() as u64).read_to_end(&mut start);
-    read.map_err(|e| Error::io(Path::new(name), "read", &e))?;
+    read.map_err(|e| Error::io(Path::new(name), Action::Read, &e))?;
     let whole = start.as_slice().chain(stream);
     if start != npy::MAGIC {
         return Ok((csv::read(name, BufReader::new(whole), limit)?, Kind::Csv.name()));
@@ -358,7 +358,7 @@ pub(super) fn check_given(labels: &Labels, samples: usize, options: &OpenOptions
 fn check_file(labels: &Labels, samples: usize, path: &Path) -> Result<()> {
     match labels.len() {
         found if found == samples => Ok(()),
-        found => Err(Error::LabelCount { path: path.to_owned(), labels: found, samples }),
+        found => Err(Error::LabelCount { path: path.to_owned(), array: None, labels: found, samples }),
     }
 }
 
@@ -447,7 +447,7 @@ impl Kind {
         let (file, _) = file::open(path)?;
         let mut start = Vec::new();
         let read = file.take(foreign::START as u64).read_to_end(&mut start);
-        read.map_err(|e| Error::io(path, "read", &e))?;
+        read.map_err(|e| Error::io(path, Action::Read, &e))?;
         let ending = |ending: &str| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(ending));
         let named_idx = path.to_string_lossy().ends_with("-ubyte") || ending("idx");
         if array.is_some() && !ending("npz") && !ending("mat") {
@@ -458,7 +458,7 @@ impl Kind {
             _ if ending("npz") => Ok(Kind::Npz),
             _ if ending("mat") => Ok(Kind::Mat),
             _ if ending("csv") || ending("tsv") => Ok(Kind::Csv),
-            _ if walk::is_stack(path) => Ok(Kind::Stack),
+            _ if tree::is_stack(path) => Ok(Kind::Stack),
             s if s.starts_with(npy::MAGIC) => Ok(Kind::Npy),
             s if s.starts_with(b"MATLAB") => Ok(Kind::Mat),
             s if foreign::recognised(path, s).is_some() => {
@@ -466,7 +466,7 @@ impl Kind {
             }
             s if idx::looks_like_gzip(s) || idx::looks_like(s) || named_idx => Ok(Kind::Idx),
             s if s.starts_with(b"PK\x03\x04") => Ok(Kind::Npz),
-            _ if walk::is_image(path) => {
+            _ if tree::is_image(path) => {
                 Err(Error::data(path, "it is one image; give the folder that holds the images"))
             }
             _ => Err(Error::data(

@@ -6,7 +6,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use crate::error::{Error, Result};
+use crate::error::{Action, Error, Result};
 
 /// The files and folders whose paths a pattern stands for, sorted by the bytes of their paths; none if there are none.
 ///
@@ -67,7 +67,7 @@ fn entries(folder: &Path) -> Result<Vec<(std::ffi::OsString, bool)>> {
     if !real.is_dir() {
         return Ok(Vec::new());
     }
-    let io = |e: &std::io::Error| Error::io(real, "read", e);
+    let io = |e: &std::io::Error| Error::io(real, Action::Read, e);
     let mut names = Vec::new();
     for entry in std::fs::read_dir(real).map_err(|e| io(&e))? {
         let entry = entry.map_err(|e| io(&e))?;

@@ -9,7 +9,7 @@ use super::meter::Meter;
 use super::missing::Missing;
 use super::npy;
 use super::source::{Element, InMemory, Scalar, Source};
-use crate::error::{Error, Result};
+use crate::error::{Counted, Error, Result};
 
 /// What samples that must be read may take of the memory if nobody says otherwise.
 pub(super) const DEFAULT_BUDGET: u64 = 1 << 30;
@@ -155,7 +155,7 @@ impl<'a> Samples<'a> {
     /// If there is not one weight per sample, or one of them is negative or not finite.
     pub fn with_part_weights(mut self, weights: Vec<f64>) -> Result<Self> {
         if weights.len() != self.len() {
-            return Err(Error::Count { what: "sample weights", expected: self.len(), found: weights.len() });
+            return Err(Error::Count { what: Counted::Weights, expected: self.len(), found: weights.len() });
         }
         for (sample, &value) in weights.iter().enumerate() {
             if !(value.is_finite() && value >= 0.0) {
@@ -174,7 +174,7 @@ impl<'a> Samples<'a> {
     /// If there is not one class per sample.
     pub fn with_classes(mut self, classes: Vec<Option<u32>>) -> Result<Self> {
         if classes.len() != self.len() {
-            return Err(Error::Count { what: "classes", expected: self.len(), found: classes.len() });
+            return Err(Error::Count { what: Counted::Classes, expected: self.len(), found: classes.len() });
         }
         self.classes = Some(classes.into());
         Ok(self)

@@ -10,7 +10,7 @@ use safetensors::tensor::{Dtype, SafeTensors};
 
 use super::atomic::write_file;
 use super::flat::map_file;
-use crate::error::{Error, Result, sides};
+use crate::error::{Error, FileKind, Result, sides};
 use crate::linalg::Matrix;
 use crate::model::{Classes, Component, Kind, Mixture, Parameter, Stacked};
 
@@ -30,12 +30,19 @@ pub(crate) const VERSION: &str = "1";
 /// assert!(tensors.get("centres", &[Some(3), Some(3)]).is_err() && !tensors.has("weights"));
 /// # Ok::<(), matmix::Error>(())
 /// ```
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Tensors {
     path: PathBuf,
-    format: &'static str,
+    format: FileKind,
     tensors: BTreeMap<String, (Vec<usize>, Vec<f64>)>,
     metadata: HashMap<String, String>,
+}
+
+impl Default for Tensors {
+    fn default() -> Self {
+        let (tensors, metadata) = Default::default();
+        Self { path: PathBuf::new(), format: FileKind::Model, tensors, metadata }
+    }
 }
 
 impl Tensors {
@@ -46,12 +53,12 @@ impl Tensors {
     }
 
     /// Reads a file; everything in it is checked against its length before it is copied.
-    pub(crate) fn read(path: &Path, format: &'static str) -> Result<Self> {
+    pub(crate) fn read(path: &Path, format: FileKind) -> Result<Self> {
         let map = map_file(path)?;
         Self::parse(path, format, &map)
     }
 
-    pub(crate) fn parse(path: &Path, format: &'static str, bytes: &[u8]) -> Result<Self> {
+    pub(crate) fn parse(path: &Path, format: FileKind, bytes: &[u8]) -> Result<Self> {
         let wrong = |problem: String| Error::format(path, format, problem);
         let file = SafeTensors::deserialize(bytes)
             .map_err(|e| wrong(format!("it is no safetensors file, or a damaged one ({e})")))?;

@@ -10,12 +10,12 @@ use super::iterate::{Finished, State};
 use super::options::Checkpoint;
 use super::steps::Steps;
 use crate::data::Tensors;
-use crate::error::{Error, Result};
+use crate::error::{Error, FileKind, Result};
 use crate::model::History;
 use crate::walk::Stage;
 
 /// What an error calls such a file.
-pub(crate) const FORMAT: &str = "checkpoint";
+pub(crate) const FORMAT: FileKind = FileKind::Checkpoint;
 
 /// Whoever keeps the state of a fit.
 pub(super) struct Keeper<'a> {

@@ -29,16 +29,16 @@ const EXPECTED_ALTERNATIONS: usize = 4;
 const START_ALTERNATIONS: usize = 2;
 
 /// Of so many samples one is taken to begin with, if that leaves enough of them.
-const PART: usize = 16;
-const PART_LEAST: usize = 256;
+const SUBSET: usize = 16;
+const SUBSET_LEAST: usize = 256;
 
-/// When the loadings of a part are good enough to begin with: the relative change of an alternation, and how many of
+/// When the loadings of a subset are good enough to begin with: the relative change of an alternation, and how many of
 /// them at most.
-const PART_TOL: f64 = 1e-4;
-const PART_ITERATIONS: usize = 8;
+const SUBSET_TOL: f64 = 1e-4;
+const SUBSET_ITERATIONS: usize = 8;
 
-/// By how much less of all samples than of the part the loadings may capture, as a share of the squares: more than chance
-/// explains, and the part is not like the rest.
+/// By how much less of all samples than of the subset the loadings may capture, as a share of the squares: more than chance
+/// explains, and the subset is not like the rest.
 const UNLIKE: f64 = 0.02;
 
 /// The options of a low-rank fit.
@@ -95,7 +95,7 @@ pub struct LowRankFit {
     pub model: LowRank,
     /// e(t) = sqrt(Σ‖X − X̂‖²/N) after each alternation.
     pub reconstruction_error: Vec<f64>,
-    /// Passes over the whole set: one over a part counts as its share.
+    /// Passes over the whole set: one over a subset counts as its share.
     pub passes: f64,
     /// Why it ended.
     pub stop: StopReason,
@@ -360,8 +360,8 @@ impl Steps for AlternatingSteps<'_> {
     fn start(&mut self, _: usize, _: &mut History, _: &mut Watch<'_>) -> Result<Alternating> {
         let mut model = Alternating::none(self.rank.len());
         let (first, others) = (self.modes[0], self.modes[1..].to_vec());
-        if let Way::Part(count) = self.way {
-            let (start, share, passes) = from_part(self.samples, self.rank, self.mean, count)?;
+        if let Way::Subset(count) = self.way {
+            let (start, share, passes) = from_subset(self.samples, self.rank, self.mean, count)?;
             self.passes += passes;
             let scatter = self.scatters(&start, &[first])?.swap_remove(0);
             let before = mean_square(&scatter, start[first].as_ref(), self.weight);
@@ -449,7 +449,7 @@ enum Way {
     /// A pass each, from the leading eigenvectors of the scatters given nothing.
     Passes,
     /// A pass each, from the loadings of so many of the samples.
-    Part(usize),
+    Subset(usize),
     /// The scatter of the flattened samples: one pass.
     Whole,
 }
@@ -469,14 +469,14 @@ impl Way {
             return Way::Whole;
         }
         // Two alternations on all samples at least, one to get there and one to see that nothing changes.
-        let part = (samples.n_effective() / PART).min(FETCH_LIMIT / (size * size_of::<f64>()));
-        if part >= PART_LEAST && max_iter > 2 { Way::Part(part) } else { Way::Passes }
+        let subset = (samples.n_effective() / SUBSET).min(FETCH_LIMIT / (size * size_of::<f64>()));
+        if subset >= SUBSET_LEAST && max_iter > 2 { Way::Subset(subset) } else { Way::Passes }
     }
 }
 
 /// The loadings of `count` samples, evenly spread over all that count, the share of the squares they capture there, and the passes over the
 /// whole set that finding them is worth.
-fn from_part(
+fn from_subset(
     samples: &dyn Engine,
     rank: &[usize],
     mean: &[f64],
@@ -484,9 +484,9 @@ fn from_part(
 ) -> Result<(Vec<Option<Matrix>>, f64, f64)> {
     let counting: Vec<usize> = (0..samples.len()).filter(|&n| samples.weight(n) > 0.0).collect();
     let chosen = (0..count).map(|i| counting[i * counting.len() / count]).collect();
-    let part = samples.fetch(chosen)?;
-    let held = samples.backend().over(&part)?;
-    let found = alternate(&*held, rank, mean, None, PART_ITERATIONS, PART_TOL)?;
+    let subset = samples.fetch(chosen)?;
+    let held = samples.backend().over(&subset)?;
+    let found = alternate(&*held, rank, mean, None, SUBSET_ITERATIONS, SUBSET_TOL)?;
     let share = found.captured.last().map_or(0.0, |captured| captured / found.total);
     let modes = reduced(samples.shape(), rank);
     let kept = |(d, v)| modes.contains(&d).then_some(v);
@@ -530,7 +530,7 @@ mod tests {
         let samples = images(4096, |_| false);
         let find = |way| alternate_by(way, &samples, &[2, 3], &vec![0.01; 784], None, 100, 1e-12).unwrap();
         let plain = find(Way::Passes);
-        for way in [Way::Whole, Way::Part(256), Way::Part(300)] {
+        for way in [Way::Whole, Way::Subset(256), Way::Subset(300)] {
             let what = format!("{way:?}");
             let found = find(way);
             assert!((found.total / plain.total - 1.0).abs() < 1e-12, "{what}");
@@ -544,14 +544,14 @@ mod tests {
         }
     }
 
-    /// Of the few samples in the other corner, which have most of the squares, not one is in the part; what is found
+    /// Of the few samples in the other corner, which have most of the squares, not one is in the subset; what is found
     /// there captures none of them, so that no alternation would ever see them.
     #[test]
-    fn a_part_that_is_not_like_the_rest_is_not_begun_with() {
+    fn a_subset_that_is_not_like_the_rest_is_not_begun_with() {
         let samples = images(4096, |n| n % 16 == 8);
         let find = |way| alternate_by(way, &samples, &[2, 2], &[0.0; 784], None, 100, 1e-9).unwrap();
-        let (part, plain) = (find(Way::Part(256)), find(Way::Passes));
-        assert_eq!(part.captured, plain.captured);
+        let (subset, plain) = (find(Way::Subset(256)), find(Way::Passes));
+        assert_eq!(subset.captured, plain.captured);
         assert!(plain.captured.last().unwrap() > &(0.5 * plain.total));
     }
 
@@ -561,7 +561,7 @@ mod tests {
             let size: usize = shape.iter().product();
             Way::choose(&Samples::from_vec(shape, vec![0u8; n * size]).unwrap(), rank, max_iter)
         };
-        assert_eq!(choose(10_000, &[28, 28], &[4, 4], 100), Way::Part(625));
+        assert_eq!(choose(10_000, &[28, 28], &[4, 4], 100), Way::Subset(625));
         assert_eq!(choose(4000, &[28, 28], &[4, 4], 100), Way::Passes);
         assert_eq!(choose(10_000, &[28, 28], &[4, 4], 2), Way::Passes);
         assert_eq!(choose(1000, &[12, 10], &[3, 3], 100), Way::Whole);

@@ -392,7 +392,7 @@ impl FitOptions {
     pub fn validate(&self, samples: &dyn Engine) -> Result<()> {
         let out_of_range = |option, value: String, expected| Err(Error::Option { option, value, expected });
         if self.components == 0 {
-            return out_of_range("components", "0".into(), "at least 1");
+            return Err(Error::Components { value: "0".into(), expected: "at least 1" });
         }
         if self.n_components() > samples.n_effective() {
             return Err(Error::TooManyComponents {
@@ -437,15 +437,12 @@ impl FitOptions {
             }
             if model.n_components() != self.n_components() {
                 let k = model.n_components();
-                return out_of_range(
-                    "start",
-                    format!("a model of {k} components"),
-                    "a model of as many components",
-                );
+                let value = format!("a model of {k} components");
+                return Err(Error::Start { value, expected: "a model of as many components" });
             }
             if model.rank() != rank {
-                let rank = crate::error::sides(model.rank());
-                return out_of_range("start", format!("a model of rank {rank}"), "a model of the same rank");
+                let value = format!("a model of rank {}", crate::error::sides(model.rank()));
+                return Err(Error::Start { value, expected: "a model of the same rank" });
             }
         }
         Ok(())
@@ -471,7 +468,10 @@ impl FitOptions {
         if let Start::Model(model) = &self.start {
             return match model.classes().is_some_and(|classes| classes.names() == self.classes) {
                 true => Ok(()),
-                false => wrong("start", "a model of other classes".into(), "a model of the same classes"),
+                false => {
+                    let value = "a model of other classes".into();
+                    Err(Error::Start { value, expected: "a model of the same classes" })
+                }
             };
         }
         let mut labelled = vec![0; self.classes.len()];

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Classes, Component, Kind, Noise, Stacked};
-use crate::error::{Error, Result};
+use crate::error::{Counted, Error, Result};
 use crate::linalg::Matrix;
 
 /// A mixture of K multilinear probabilistic PCA components for samples of one shape.
@@ -131,7 +131,7 @@ impl Mixture {
             && classes.components().len() != self.n_components()
         {
             let (expected, found) = (self.n_components(), classes.components().len());
-            return Err(Error::Count { what: "classes of components", expected, found });
+            return Err(Error::Count { what: Counted::ComponentClasses, expected, found });
         }
         self.classes = classes.map(Arc::new);
         Ok(self)

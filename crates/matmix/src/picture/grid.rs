@@ -6,7 +6,7 @@ use super::colour::ColourMap;
 use super::image::Image;
 use super::tile;
 use crate::data::Samples;
-use crate::error::{Error, Result};
+use crate::error::{Action, Error, Result};
 use crate::options::as_text;
 
 /// Which values are the ends of the colour map. As text it is `picture`, `tile` or the two ends, such as `0:255`.
@@ -186,7 +186,7 @@ pub fn write_folder(
     grid: &Grid,
 ) -> Result<Vec<PathBuf>> {
     let folder = folder.as_ref();
-    std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, "make", &e))?;
+    std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, Action::Make, &e))?;
     let mut grid = grid.clone();
     if grid.range == ValueRange::Picture {
         // Sample by sample, so that a set larger than memory can be written.
@@ -209,7 +209,7 @@ pub fn write_folder(
             None => folder.join(format!("{n:0digits$}.png")),
         };
         if let Some(parent) = path.parent() {
-            std::fs::create_dir_all(parent).map_err(|e| Error::io(parent, "make", &e))?;
+            std::fs::create_dir_all(parent).map_err(|e| Error::io(parent, Action::Make, &e))?;
         }
         grid.draw_samples(samples, &[n])?.write_png(&path)?;
         files.push(path);

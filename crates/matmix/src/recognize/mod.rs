@@ -17,7 +17,7 @@ mod search;
 #[cfg(test)]
 mod tests;
 
-use crate::error::{Error, Result};
+use crate::error::{Counted, Error, Result};
 use crate::model::Model;
 use crate::options::choices;
 use crate::pass::Engine;
@@ -135,7 +135,11 @@ impl Recognizer {
     /// If there is not one class per sample, there are too many classes, the samples do not fit the model, or a discriminant was asked for and cannot be learned.
     pub fn new(model: &Model, gallery: &dyn Engine, classes: &[usize], distance: Distance) -> Result<Self> {
         if classes.len() != gallery.len() {
-            return Err(Error::Count { what: "labels", expected: gallery.len(), found: classes.len() });
+            return Err(Error::Count {
+                what: Counted::Labels,
+                expected: gallery.len(),
+                found: classes.len(),
+            });
         }
         check_classes(classes)?;
         let gallery = CoreGallery::of(Features::of(model, gallery)?, classes, distance)?;
@@ -170,7 +174,7 @@ impl Recognizer {
     /// As [`predict`](Self::predict), and if there is not one class per probe, or there are too many.
     pub fn evaluate(&self, probes: &dyn Engine, classes: &[usize]) -> Result<Recognition> {
         if classes.len() != probes.len() {
-            return Err(Error::Count { what: "labels", expected: probes.len(), found: classes.len() });
+            return Err(Error::Count { what: Counted::Labels, expected: probes.len(), found: classes.len() });
         }
         check_classes(classes)?;
         Ok(recognition(self.predict(probes)?, classes, self.gallery.classes()))

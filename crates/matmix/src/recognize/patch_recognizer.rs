@@ -8,7 +8,7 @@ use super::{
 };
 use crate::cpu::Cpu;
 use crate::data::{Gallery, ModelFile, Samples};
-use crate::error::{Error, Result};
+use crate::error::{Counted, Error, Result};
 use crate::linalg::Matrix;
 
 /// A set of known images with their classes, compared by their patches.
@@ -43,7 +43,11 @@ impl PatchRecognizer {
     /// A gallery of one class, images that are all the same, and what [`PatchFisher::features`] refuses.
     pub fn new(fisher: PatchFisher, gallery: &Samples<'_>, classes: &[usize], ridge: f64) -> Result<Self> {
         if classes.len() != gallery.len() {
-            return Err(Error::Count { what: "labels", expected: gallery.len(), found: classes.len() });
+            return Err(Error::Count {
+                what: Counted::Labels,
+                expected: gallery.len(),
+                found: classes.len(),
+            });
         }
         check_classes(classes)?;
         let features = fisher.features(gallery)?;
@@ -67,7 +71,7 @@ impl PatchRecognizer {
         let (mean, directions) = self.scores.mean_and_directions();
         if names.len() != directions.cols() {
             let (expected, found) = (directions.cols(), names.len());
-            return Err(Error::Count { what: "names", expected, found });
+            return Err(Error::Count { what: Counted::Names, expected, found });
         }
         let gallery = Gallery {
             grid: self.fisher.grid(),
@@ -145,7 +149,7 @@ impl PatchRecognizer {
     /// As [`neighbours`](Self::neighbours), and another number of classes than of probes.
     pub fn evaluate(&self, probes: &Samples<'_>, classes: &[usize]) -> Result<Recognition> {
         if classes.len() != probes.len() {
-            return Err(Error::Count { what: "labels", expected: probes.len(), found: classes.len() });
+            return Err(Error::Count { what: Counted::Labels, expected: probes.len(), found: classes.len() });
         }
         check_classes(classes)?;
         Ok(recognition(self.predict(probes)?, classes, &self.classes))

@@ -7,7 +7,7 @@
 //! with centred features F (n × p) and centred indicators of the classes Y (n × classes). Images are compared by the cosine of what is
 //! predicted for them.
 
-use crate::error::{Error, Result};
+use crate::error::{Counted, Error, Result};
 use crate::linalg::{Matrix, SymmetricFactor};
 use crate::parallel;
 
@@ -48,7 +48,7 @@ impl RidgeScores {
             return Err(Error::EmptySet);
         }
         if !features.len().is_multiple_of(n) {
-            return Err(Error::Count { what: "labels", expected: features.len() / n, found: n });
+            return Err(Error::Count { what: Counted::Labels, expected: features.len() / n, found: n });
         }
         super::check_classes(classes)?;
         if classes.iter().all(|c| *c == classes[0]) {

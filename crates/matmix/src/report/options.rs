@@ -6,7 +6,7 @@ use super::content::Axis;
 use super::held_out::HeldOut;
 use super::recognition::Confusion;
 use crate::data::{Labels, ModelFile, Samples};
-use crate::error::{Error, Result};
+use crate::error::{Counted, Error, Result};
 use crate::model::History;
 use crate::options::choices;
 
@@ -132,7 +132,11 @@ impl ReportOptions {
         if let Some(labels) = &self.labels
             && labels.index.len() != samples.len()
         {
-            return Err(Error::Count { what: "labels", expected: samples.len(), found: labels.index.len() });
+            return Err(Error::Count {
+                what: Counted::Labels,
+                expected: samples.len(),
+                found: labels.index.len(),
+            });
         }
         if let Some(labels) = &self.labels
             && let Some(index) = labels.index.iter().find(|&&i| i >= labels.names.len())
@@ -144,7 +148,11 @@ impl ReportOptions {
             });
         }
         if !self.names.is_empty() && self.names.len() != samples.len() {
-            return Err(Error::Count { what: "names", expected: samples.len(), found: self.names.len() });
+            return Err(Error::Count {
+                what: Counted::Names,
+                expected: samples.len(),
+                found: self.names.len(),
+            });
         }
         if !self.axes.is_empty() && self.axes.len() != order {
             return Err(Error::Option {

@@ -632,6 +632,7 @@ window.matmixReport = {
   compose: (k, core) => Array.from(compose(k, core)),
   mapZoom: () => map.zoom,
   slice: () => slice.now,
+  colours: (name) => Array.from(tables[name]),
   readyAfter: performance.now(),
 };
 document.documentElement.dataset.ready = "true";

@@ -8,12 +8,12 @@
 //! |---|---|
 //! | [`cuts`] | where a set is cut |
 //! | [`runs`] | runs in parallel, their results in order |
-//! | [`prefetch`] | loading chunks of samples that are not in memory while others are worked on |
+//! | [`read_ahead`] | loading chunks of samples that are not in memory while others are worked on |
 //! | [`stage`] | a part of the samples that every engine agrees on |
 //! | [`tree`] | the one order in which the sums of parts are added |
 
 mod cuts;
-mod prefetch;
+mod read_ahead;
 mod runs;
 mod stage;
 pub(crate) mod tree;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use super::cuts::{Cuts, RUN_LEAST, Run};
-use super::prefetch::{PER_WORKER, Prefetch};
+use super::read_ahead::{PER_WORKER, ReadAhead};
 use super::tree::Reduction;
 use crate::data::{Buffer, Chunk, Samples};
 use crate::error::{Error, Result};
@@ -131,7 +131,7 @@ enum Reading<'a> {
     /// Memory, or mapped files: they are borrowed.
     Borrowed(&'a Cuts, &'a Samples<'a>),
     /// They are loaded ahead.
-    Loaded(&'a Cuts, &'a Samples<'a>, &'a Prefetch<'a>),
+    Loaded(&'a Cuts, &'a Samples<'a>, &'a ReadAhead<'a>),
 }
 
 impl Reading<'_> {
@@ -149,7 +149,7 @@ impl Reading<'_> {
                 }
                 Ok(())
             }
-            Reading::Loaded(cuts, samples, prefetch) => prefetch.each_chunk(run, &mut |chunk, buffer| {
+            Reading::Loaded(cuts, samples, ahead) => ahead.each_chunk(run, &mut |chunk, buffer| {
                 let range = cuts.chunks[chunk].clone();
                 work(range.clone(), buffer.chunk(samples.element()))?;
                 count(samples, range.len())
@@ -177,8 +177,8 @@ fn drive(
     }
     if samples.is_read_ahead() {
         let workers = affordable(samples, sum_bytes, cuts)?;
-        return Prefetch::run(samples, cuts, workers, &mut |prefetch| {
-            let source = Reading::Loaded(cuts, samples, prefetch);
+        return ReadAhead::run(samples, cuts, workers, &mut |ahead| {
+            let source = Reading::Loaded(cuts, samples, ahead);
             in_order(cuts.runs.len(), workers, 1, &|run| work(run, &source), done)
         });
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::planted::statistics;
 use crate::planted::{drawn, random_mixture};
 use matmix::data::{Element, Labels, OpenOptions, npy, open};
-use matmix::error::Change;
+use matmix::error::{Action, Change, Counted, FileKind, ForImages};
 use matmix::pass::{AnySums, EmPass, GroupsPass, MomentsPass, RowsPass, ScatterPass, Stage, Task, Update};
 use matmix::{
     Algorithm, Backend, Checkpoint, Component, Cpu, Distance, Engine, Error, FitOptions, Input, LowRank,
@@ -196,6 +196,8 @@ fn options_out_of_range() {
     let name = |options: FitOptions| match fit(&six(), &FitOptions { rank: vec![1], ..options }).unwrap_err()
     {
         Error::Option { option, value, expected } => format!("{option} = {value}: {expected}"),
+        Error::Components { value, expected } => format!("components = {value}: {expected}"),
+        Error::Start { value, expected } => format!("start = {value}: {expected}"),
         other => panic!("{other:?}"),
     };
     let default = FitOptions::default;
@@ -247,16 +249,16 @@ fn options_out_of_range() {
 #[test]
 fn counts_that_differ() {
     let error = six().with_weights(vec![1.0; 5]).unwrap_err();
-    assert_eq!(error, Error::Count { what: "sample weights", expected: 6, found: 5 });
+    assert_eq!(error, Error::Count { what: Counted::Weights, expected: 6, found: 5 });
     says(&error, "5 sample weights for 6 samples; exactly one per sample is needed");
     assert_eq!(
         Labels::new(["a", "b"]).check_count(3).unwrap_err(),
-        Error::Count { what: "labels", expected: 3, found: 2 }
+        Error::Count { what: Counted::Labels, expected: 3, found: 2 }
     );
     let model = random_mixture(1, &[2, 3], &[1, 1], 1);
     assert_eq!(
         model.rebuild(&[0.0; 3], &[0, 0]).unwrap_err(),
-        Error::Count { what: "cores", expected: 2, found: 3 }
+        Error::Count { what: Counted::Cores, expected: 2, found: 3 }
     );
 }
 
@@ -379,24 +381,27 @@ fn a_covariance_too_large_to_hold() {
 fn files_the_system_refuses() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("missing.npy");
-    let refused = |error: Error, action: &str| match &error {
+    let refused = |error: Error, action: Action| match &error {
         Error::Io { path, action: found, .. } => {
             assert_eq!(*found, action, "{error}");
             assert!(error.to_string().starts_with(&format!("{}: cannot {action}: ", path.display())));
         }
         other => panic!("{other:?}"),
     };
-    refused(Samples::from_npy(&missing).unwrap_err(), "open");
-    refused(Samples::from_npy(folder.path()).unwrap_err(), "open");
-    refused(ModelFile::load(&missing).unwrap_err(), "open");
-    refused(open(&missing.display().to_string(), &Default::default()).unwrap_err(), "open");
+    refused(Samples::from_npy(&missing).unwrap_err(), Action::Open);
+    refused(Samples::from_npy(folder.path()).unwrap_err(), Action::Open);
+    refused(ModelFile::load(&missing).unwrap_err(), Action::Open);
+    refused(open(&missing.display().to_string(), &Default::default()).unwrap_err(), Action::Open);
     let model = Model::Mixture(random_mixture(1, &[2], &[1], 1));
-    refused(ModelFile::new(model).save(folder.path().join("no/such/folder/model")).unwrap_err(), "write");
+    refused(
+        ModelFile::new(model).save(folder.path().join("no/such/folder/model")).unwrap_err(),
+        Action::Write,
+    );
     let path = folder.path().join("no/such/folder/checkpoint");
     let checkpoint = Some(Checkpoint { path, every: 1, resume: true });
     refused(
         fit(&six(), &FitOptions { checkpoint, rank: vec![1], ..FitOptions::default() }).unwrap_err(),
-        "write",
+        Action::Write,
     );
 }
 
@@ -410,7 +415,7 @@ fn files_that_are_not_what_they_should_be() {
         std::fs::write(&path, bytes).unwrap();
         match Samples::from_npy(&path).unwrap_err() {
             Error::Format { path: found, format, problem } => {
-                assert_eq!((found.as_path(), format), (path.as_path(), ".npy file"));
+                assert_eq!((found.as_path(), format), (path.as_path(), FileKind::Npy));
                 problem
             }
             other => panic!("{other:?}"),
@@ -642,10 +647,10 @@ fn labels_and_options_that_do_not_fit_the_data() {
     let refused = |options: &OpenOptions| open("demo:mnist", options).unwrap_err();
     let error = refused(&OpenOptions { labels: Some(path.clone()), ..OpenOptions::default() });
     says(&error, &format!("{}: 2 labels for 1000 samples; exactly one per sample is needed", path.display()));
-    assert_eq!(error, Error::LabelCount { path, labels: 2, samples: 1000 });
+    assert_eq!(error, Error::LabelCount { path, array: None, labels: 2, samples: 1000 });
     let error = refused(&OpenOptions { colour: true, ..OpenOptions::default() });
     let found = "the embedded data";
-    assert_eq!(error, Error::OnlyImages { name: "demo:mnist".into(), option: "colour", found });
+    assert_eq!(error, Error::OnlyImages { name: "demo:mnist".into(), option: ForImages::Colour, found });
     let error = refused(&OpenOptions { exclude: vec!["x".into()], ..OpenOptions::default() });
     assert!(
         matches!(&error, Error::UnknownLabel { label, labels, .. } if label == "x" && labels.len() == 10)
@@ -697,7 +702,7 @@ fn a_label_too_few() {
     std::fs::write(&path, "a\n".repeat(999)).unwrap();
     let labels = Some(path.clone());
     let error = open("demo:mnist", &OpenOptions { labels, ..OpenOptions::default() }).unwrap_err();
-    assert_eq!(error, Error::LabelCount { path: path.clone(), labels: 999, samples: 1000 });
+    assert_eq!(error, Error::LabelCount { path: path.clone(), array: None, labels: 999, samples: 1000 });
     says(
         &error,
         &format!("{}: 999 labels for 1000 samples; exactly one per sample is needed", path.display()),

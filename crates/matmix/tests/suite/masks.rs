@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use matmix::data::{Element, FillValue, Note, OpenOptions, Unobserved, npy, open, open_picture};
+use matmix::error::ForImages;
 use matmix::{Error, Input, Missing, Samples};
 
 use crate::pictures;
@@ -72,7 +73,7 @@ fn alpha_is_told_to_be_absent_and_is_for_images() {
     assert_eq!((data.samples.element(), &data.notes[..]), (Element::U8, &[Note::Opaque][..]));
     npy::write_array(folder.path().join("x.npy"), &[2, 2], &[0.0f64; 4]).unwrap();
     let problem = open(folder.path().join("x.npy").to_str().unwrap(), &alpha).unwrap_err();
-    assert!(matches!(problem, Error::OnlyImages { option: "missing=alpha", .. }), "{problem}");
+    assert!(matches!(problem, Error::OnlyImages { option: ForImages::Alpha, .. }), "{problem}");
 }
 
 #[test]
@@ -168,6 +169,18 @@ fn a_model_takes_new_data_the_way_it_was_fitted() {
     let again = input.open(at("images").to_str().unwrap(), &OpenOptions::default()).unwrap();
     assert_eq!(holes(&again.samples), holes(&data.samples));
     assert_eq!(holes(&data.samples), [0, 1, 2, 4, 6, 7]);
+    // What was opened says which cells are behind a mask, whoever brought it: a model of it hides the same ones.
+    assert_eq!(again.mask, Some(vec![false, true, true, true]));
+    pictures::save(at("other.png"), 2, 2, &[1, 1, 1, 0]);
+    let both = OpenOptions { mask: text(&at("other.png")), ..OpenOptions::default() };
+    let both = input.open(at("images").to_str().unwrap(), &both).unwrap();
+    assert_eq!(both.mask, Some(vec![false, true, true, false]));
+    assert_eq!(holes(&both.samples), [0, 1, 2, 3, 4, 6, 7]);
+    // One picture is read the same way, in its own size.
+    let resized = OpenOptions { resize: Some((5, 5)), ..options };
+    let one = input.clone().with_images(&resized);
+    let one = one.open_picture(&at("images/a.png"), &OpenOptions::default()).unwrap().unwrap().samples;
+    assert_eq!((holes(&one), one.shape()), (vec![1, 2], &[2, 2][..]));
     // Whoever says otherwise is heard, but for cells that the model never saw.
     let opaque = OpenOptions { missing: Some(Unobserved::Never), ..OpenOptions::default() };
     assert_eq!(holes(&input.open(at("images").to_str().unwrap(), &opaque).unwrap().samples), [0, 4]);

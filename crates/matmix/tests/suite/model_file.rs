@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use crate::planted::{drawn, random_mixture};
+use matmix::error::FileKind;
 use matmix::{
     Algorithm, Checkpoint, Error, Event, FitOptions, Input, LowRankOptions, Mixture, Model, ModelFile,
     Samples, fit, fit_low_rank, fit_with,
@@ -192,7 +193,7 @@ fn the_tensors_and_the_format_are_enough() {
 fn refused(bytes: &[u8], expected: &str) {
     match read(bytes) {
         Err(Error::Format { path, format, problem }) => {
-            assert_eq!((path.as_path(), format), (Path::new("model.safetensors"), "model file"));
+            assert_eq!((path.as_path(), format), (Path::new("model.safetensors"), FileKind::Model));
             assert!(problem.contains(expected), "{problem}");
         }
         other => panic!("{other:?}"),
@@ -345,7 +346,7 @@ fn checkpoints_and_models_are_not_taken_for_each_other() {
         fit(&samples, &options(checkpoint_options(Algorithm::Exact, &path))).map(|_| ())
     };
     let problem = |found: Result<(), Error>| match found {
-        Err(Error::Format { format: "checkpoint", problem, .. }) => problem,
+        Err(Error::Format { format: FileKind::Checkpoint, problem, .. }) => problem,
         other => panic!("{other:?}"),
     };
     let model = saved(&fitted(&[4, 3], &[2, 1], 2));

@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use crate::planted::{assert_close, drawn, normals, random_mixture};
+use matmix::error::Counted;
 use matmix::{
     Component, Distance, Error, LowRank, LowRankOptions, Matrix, Mixture, Model, Recognizer, Samples,
     fit_low_rank,
@@ -196,7 +197,7 @@ fn what_cannot_be_recognised_is_an_error() {
     let gallery = drawn(&model, 4, 14);
     let model = Model::Mixture(model);
     let new = |classes: &[usize], distance| Recognizer::new(&model, &gallery, classes, distance).map(|_| ());
-    let count = Error::Count { what: "labels", expected: 4, found: 3 };
+    let count = Error::Count { what: Counted::Labels, expected: 4, found: 3 };
     assert_eq!(new(&[0, 1, 2], Distance::Paper).unwrap_err(), count);
     let is = |found: Result<(), Error>, name: &str| {
         assert!(matches!(&found, Err(Error::Option { option, .. }) if *option == name), "{found:?}");

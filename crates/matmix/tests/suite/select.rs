@@ -136,6 +136,8 @@ fn a_selection_needs_something_to_choose_from() {
     let samples = drawn(&planted_mixture(23, &[5, 4], &[2, 1], 2, Look::default()), 40, 3);
     let wrong = |options: SelectOptions| match select(&samples, &options) {
         Err(Error::Option { option, .. }) => option,
+        Err(Error::Components { .. }) => "components",
+        Err(Error::Start { .. }) => "start",
         other => panic!("{other:?}"),
     };
     assert_eq!(wrong(SelectOptions { least_components: 3, ..options(2, &[]) }), "components");

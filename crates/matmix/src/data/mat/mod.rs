@@ -23,9 +23,9 @@ use super::npy::{Elements, from_fortran_order};
 use super::npz::is_label;
 use super::open::Found;
 use super::samples::Samples;
-use crate::error::{Error, Result, sides};
+use crate::error::{Error, FileKind, Result, sides};
 
-const FORMAT: &str = "MATLAB .mat file";
+const FORMAT: FileKind = FileKind::Mat;
 
 /// The samples of a file (the variable `wanted`, or the one that looks like samples) and its labels, unless
 /// other ones are `given`.
@@ -77,9 +77,10 @@ fn read(
         Some(variable) => {
             let within = |e: String| wrong(format!("in its variable `{}`: {e}", variable.name));
             // Before as many as somebody may have written are unpacked.
-            let (expected, found) = (samples.len(), variable.count());
-            if expected != found {
-                return Err(within(Error::Count { what: "labels", expected, found }.to_string()));
+            let (samples, labels) = (samples.len(), variable.count());
+            if samples != labels {
+                let (path, array) = (path.to_owned(), Some(variable.name.clone()));
+                return Err(Error::LabelCount { path, array, labels, samples });
             }
             notes.push(Note::Labels { from: format!("its variable `{}`", variable.name) });
             Some(

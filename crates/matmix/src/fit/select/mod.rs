@@ -233,7 +233,7 @@ impl Selecting<'_, '_> {
         if self.judged.is_empty() {
             let expected = "a range that begins with fewer: the samples do not come apart into so many";
             let value = format!("{}..{}", options.least_components, options.most_components);
-            return Err(Error::Option { option: "components", value, expected });
+            return Err(Error::Components { value, expected });
         }
         Ok(())
     }

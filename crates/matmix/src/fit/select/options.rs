@@ -111,11 +111,13 @@ impl SelectOptions {
         let wrong = |option, value: String, expected| Err(Error::Option { option, value, expected });
         let SelectOptions { least_components: least, most_components: most, .. } = *self;
         if least == 0 || least > most {
-            return wrong("components", format!("{least}..{most}"), "a range from at least 1 up");
+            let value = format!("{least}..{most}");
+            return Err(Error::Components { value, expected: "a range from at least 1 up" });
         }
         let fit = FitOptions { components: least, ..self.fit.clone() };
         if !matches!(fit.start, Start::KMeans) {
-            return wrong("start", format!("`{}`", fit.start), "`kmeans`: a selection finds its own starts");
+            let value = format!("`{}`", fit.start);
+            return Err(Error::Start { value, expected: "`kmeans`: a selection finds its own starts" });
         }
         if fit.algorithm != Algorithm::Exact {
             return wrong("algorithm", format!("`{}`", fit.algorithm), "`exact` for a selection");

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::labels::Labels;
 use super::notes::Note;
-use crate::error::{Error, Result};
+use crate::error::{Action, Error, Result};
 
 /// How the files are called that are taken for images.
 pub(super) const ENDINGS: [&str; 10] =
@@ -27,17 +27,17 @@ fn ends_in(path: &Path, endings: &[&str]) -> bool {
 
 /// What was found below a folder.
 #[derive(Debug, Default)]
-pub(super) struct Walk {
+pub(super) struct Tree {
     /// The images, in the order of their paths.
     pub(super) files: Vec<PathBuf>,
     /// Links to folders that were not followed, because what they lead to is read anyway.
     links: Vec<PathBuf>,
 }
 
-impl Walk {
+impl Tree {
     /// Goes through every folder once, however many links lead to it: real folders first, then links in the order of
     /// their paths.
-    pub(super) fn through(folder: &Path) -> Result<Self> {
+    pub(super) fn below(folder: &Path) -> Result<Self> {
         let mut found = Self::default();
         let mut seen = HashSet::new();
         let mut links = Vec::new();
@@ -64,7 +64,7 @@ impl Walk {
             if !seen.insert(real(&folder)?) {
                 continue;
             }
-            let io = |e: &std::io::Error| Error::io(&folder, "read", e);
+            let io = |e: &std::io::Error| Error::io(&folder, Action::Read, e);
             for entry in std::fs::read_dir(&folder).map_err(|e| io(&e))? {
                 let entry = entry.map_err(|e| io(&e))?;
                 let path = entry.path();
@@ -85,7 +85,7 @@ impl Walk {
         Ok(())
     }
 
-    /// What has to be said about the walk.
+    /// What has to be said about it.
     pub(super) fn notes(&self, folder: &Path) -> Vec<Note> {
         let first = self
             .links
@@ -124,7 +124,7 @@ pub(super) fn below(folder: &Path, path: &Path) -> String {
 }
 
 fn real(path: &Path) -> Result<PathBuf> {
-    path.canonicalize().map_err(|e| Error::io(path, "read", &e))
+    path.canonicalize().map_err(|e| Error::io(path, Action::Read, &e))
 }
 
 #[cfg(all(test, unix))]
@@ -146,16 +146,16 @@ mod tests {
         symlink(folder.path(), folder.path().join("a/up")).unwrap();
         symlink(other.path(), folder.path().join("b")).unwrap();
         symlink(other.path(), folder.path().join("c")).unwrap();
-        let walk = Walk::through(folder.path()).unwrap();
-        assert_eq!(walk.files, ["a/1.png", "b/2.png"].map(|name| folder.path().join(name)));
-        let notes = walk.notes(folder.path());
+        let tree = Tree::below(folder.path()).unwrap();
+        assert_eq!(tree.files, ["a/1.png", "b/2.png"].map(|name| folder.path().join(name)));
+        let notes = tree.notes(folder.path());
         assert_eq!(notes, [Note::Links { links: 2, first: "a/up".into() }]);
-        assert_eq!(walk.labels(folder.path()).unwrap(), Some(Labels::new(["a", "b"])));
+        assert_eq!(tree.labels(folder.path()).unwrap(), Some(Labels::new(["a", "b"])));
     }
 
     /// Two links at each of 22 levels make four million ways to one picture.
     #[test]
-    fn links_beside_links_are_walked_once() {
+    fn links_beside_links_are_followed_once() {
         let folder = tempfile::tempdir().unwrap();
         image(folder.path().join("d22/1.png"));
         for level in (0..22).rev() {
@@ -164,7 +164,7 @@ mod tests {
             symlink(&below, here.join("x")).unwrap();
             symlink(&below, here.join("y")).unwrap();
         }
-        let walk = Walk::through(&folder.path().join("d0")).unwrap();
-        assert_eq!((walk.files.len(), walk.links.len()), (1, 22));
+        let tree = Tree::below(&folder.path().join("d0")).unwrap();
+        assert_eq!((tree.files.len(), tree.links.len()), (1, 22));
     }
 }

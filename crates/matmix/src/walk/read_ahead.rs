@@ -22,7 +22,7 @@ const PER_RUN: usize = 2;
 pub(super) const PER_WORKER: usize = PER_RUN + 1;
 
 /// The chunks that are on their way.
-pub(super) struct Prefetch<'a> {
+pub(super) struct ReadAhead<'a> {
     samples: &'a Samples<'a>,
     cuts: &'a Cuts,
     workers: usize,
@@ -50,28 +50,28 @@ struct RunState {
     begun_by_worker: bool,
 }
 
-impl<'a> Prefetch<'a> {
+impl<'a> ReadAhead<'a> {
     /// Loads chunks as `work` asks for them, for so many workers at a time.
     pub(super) fn run(
         samples: &'a Samples<'a>,
         cuts: &'a Cuts,
         workers: usize,
-        work: &mut dyn FnMut(&Prefetch<'_>) -> Result<()>,
+        work: &mut dyn FnMut(&ReadAhead<'_>) -> Result<()>,
     ) -> Result<()> {
         let state = State { next_run: 0, runs: BTreeMap::new(), spare: Vec::new(), over: false };
-        let prefetch = Prefetch { samples, cuts, workers, state: Mutex::new(state), changed: Condvar::new() };
+        let ahead = ReadAhead { samples, cuts, workers, state: Mutex::new(state), changed: Condvar::new() };
         std::thread::scope(|scope| {
             // Also when `work` fails or panics, so that the readers end and can be waited for.
-            let _end = End(&prefetch);
+            let _end = End(&ahead);
             for at in 0..parallel::threads().clamp(1, READERS).min(PER_WORKER * workers) {
                 let reader = std::thread::Builder::new().name(format!("matmix-read-{at}"));
-                let started = reader.spawn_scoped(scope, || prefetch.read());
+                let started = reader.spawn_scoped(scope, || ahead.read());
                 // Fewer than planned will do.
                 if let (Err(error), 0) = (started, at) {
                     return Err(Error::Engine { problem: format!("no thread could be started: {error}") });
                 }
             }
-            work(&prefetch)
+            work(&ahead)
         })
     }
 
@@ -176,7 +176,7 @@ impl<'a> Prefetch<'a> {
     }
 }
 
-struct End<'a, 'b>(&'a Prefetch<'b>);
+struct End<'a, 'b>(&'a ReadAhead<'b>);
 
 impl Drop for End<'_, '_> {
     fn drop(&mut self) {
