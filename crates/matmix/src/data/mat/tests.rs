@@ -110,7 +110,7 @@ fn bad_files_say_what_is_wrong() {
         .variable("fea", 9, &[2, 4], 2, &[0; 8])
         .variable("gnd", 9, &[3, 1], 2, &[1, 2, 3])
         .bytes;
-    is(problem(&count, None), "in its variable `gnd`: 3 labels for 2 samples");
+    is(problem(&count, None), "in its array `gnd`: 3 labels for 2 samples");
     let mut new = format!("{:<512}", "MATLAB 7.3 MAT-file, Platform: TEST").into_bytes();
     new.extend(b"\x89HDF\r\n\x1a\n");
     is(
@@ -155,5 +155,5 @@ fn a_packed_variable_is_unpacked_if_it_is_wanted_and_within_the_budget() {
         .variable("gnd", 9, &[1_000_000, 1], 2, &vec![0; 1_000_000])
         .bytes;
     let error = read(&labels, None, None, None).err().unwrap().to_string();
-    assert!(error.contains("in its variable `gnd`: 1000000 labels for 2 samples"), "{error}");
+    assert!(error.contains("in its array `gnd`: 1000000 labels for 2 samples"), "{error}");
 }
