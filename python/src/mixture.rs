@@ -421,7 +421,7 @@ impl MixtureModel {
     fn from_bytes(bytes: &[u8]) -> PyResult<Self> {
         match ModelFile::from_bytes("pickled model", bytes).map_err(to_python)?.model {
             Model::Mixture(model) => Ok(Self { model }),
-            _ => Err(PyValueError::new_err("the bytes hold another model than a mixture")),
+            _ => Err(PyValueError::new_err("the bytes hold another model, not a mixture")),
         }
     }
 }
