@@ -196,7 +196,7 @@ impl Input {
             other => other,
         }?;
         if let Some(seen) = self.seen(data.samples.sample_len()) {
-            data.samples = self.masked(data.samples)?;
+            data.samples = without_unseen(data.samples, &seen)?;
             // Where there is a mask of the data, too, both have to have seen a cell.
             data.mask = Some(match data.mask {
                 Some(own) => own.iter().zip(seen).map(|(&own, seen)| own && seen).collect(),
@@ -229,15 +229,10 @@ impl Input {
             Some(Unobserved::Nan | Unobserved::Alpha(_)) => samples.with_missing(Missing::Nan),
             _ => samples,
         };
-        self.masked(samples)
-    }
-
-    /// The samples without the cells that the model never saw, unless they have another size.
-    fn masked<'a>(&self, samples: Samples<'a>) -> Result<Samples<'a>> {
-        let Some(seen) = self.seen(samples.sample_len()) else { return Ok(samples) };
-        let shape = samples.shape().to_vec();
-        let observed = seen.into_iter().map(u8::from).collect::<Vec<_>>();
-        samples.with_mask(Samples::from_vec(&shape, observed)?)
+        match self.seen(samples.sample_len()) {
+            Some(seen) => without_unseen(samples, &seen),
+            None => Ok(samples),
+        }
     }
 
     /// Whether the model saw each of so many cells of a sample, if it had a mask of that size.
@@ -293,6 +288,13 @@ impl Input {
         let is_of_white = WHITE.iter().any(|white| (factor * white - 1.0).abs() < 1e-6);
         is_of_white || self.element == Element::U8 && factor <= TO_ANOTHER_RANGE
     }
+}
+
+/// The samples without the cells that a model never saw.
+fn without_unseen<'a>(samples: Samples<'a>, seen: &[bool]) -> Result<Samples<'a>> {
+    let shape = samples.shape().to_vec();
+    let observed = seen.iter().copied().map(u8::from).collect::<Vec<_>>();
+    samples.with_mask(Samples::from_vec(&shape, observed)?)
 }
 
 /// The largest magnitude of what lies between these.
@@ -379,7 +381,7 @@ mod tests {
         assert_eq!(input.mask, [0, 2, 1, 1]);
         let text = serde_json::to_string(&input).unwrap();
         assert_eq!(serde_json::from_str::<Input>(&text).unwrap(), input);
-        let masked = input.masked(bytes()).unwrap().to_f64(3..4).unwrap();
+        let masked = input.observed(bytes()).unwrap().to_f64(3..4).unwrap();
         assert!(masked.iter().zip(seen).all(|(x, seen)| x.is_nan() != seen));
         assert_eq!(input.clone().with_mask(Some(&[true, true, false, false])).mask, [2, 2]);
         // That NaN is a missing cell of masked samples says nothing that the mask does not.
