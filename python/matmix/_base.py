@@ -7,6 +7,7 @@ import html
 import json
 import os
 import struct
+import warnings
 import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from . import _matmix
@@ -89,6 +91,21 @@ class History:
     def to_json(self) -> str:
         """The way back."""
         return json.dumps(asdict(self))
+
+
+def warn_of_fit(history: History, tol: float, *, stacklevel: int) -> None:
+    """Warns of whatever makes the result of a fit unreliable, in the words of the command line and the report."""
+    kept = [event for event in history.events if event["event"] == "not_kept"]
+    others = [event for event in history.events if event not in kept]
+    stop = history.stop or "converged"
+    unconverged, unreliable = _matmix.fit_warnings(stop, json.dumps(others))
+    # With tol=0 every iteration was asked for, and whoever stopped a fit knows.
+    if unconverged is not None and stop == "max_iterations" and tol > 0:
+        unreliable = [unconverged, *unreliable]
+    for message in unreliable:
+        warnings.warn(message, ConvergenceWarning, stacklevel=stacklevel)
+    for message in _matmix.fit_warnings("converged", json.dumps(kept))[1]:
+        warnings.warn(message, RuntimeWarning, stacklevel=stacklevel)
 
 
 class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):

@@ -40,8 +40,9 @@ def fit(request: dict[str, Any]) -> dict[str, Any]:
             os.remove(os.path.realpath(checkpoint["path"]))
     estimator = cls(**{name: params[name] for name in cls._get_param_names() if name in params})
     with distributed.Client(request["address"], timeout="30s"), warnings.catch_warnings():
-        # The program has its own words for it.
+        # The command line prints the warnings itself, from the history.
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", "no checkpoint", RuntimeWarning)
         estimator.fit(samples)
     history: History = estimator.history_
     # The same fit gives the same file: how long it took does not belong into it.

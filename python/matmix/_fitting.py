@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from . import _matmix
-from ._base import History, ModelEstimator, plain
+from ._base import History, ModelEstimator, plain, warn_of_fit
 from ._choosing import AUTO, COMPONENTS, Choice, choose, from_history
 from ._output import OUTPUTS
 from ._progress import ProgressLine
@@ -204,13 +204,7 @@ class MixtureFitting(ModelEstimator):
                 FitInterruptedWarning,
                 stacklevel=3,
             )
-        elif self.history_.stop == "max_iterations" and self.tol > 0:
-            warnings.warn(
-                f"The fit was still changing after max_iter={self.max_iter} iterations; the model is kept. "
-                "Try a larger max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        warn_of_fit(history, self.tol, stacklevel=4)
         return self
 
     def partial_fit(self, X: Data, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:

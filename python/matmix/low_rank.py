@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import time
-import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from . import _matmix
-from ._base import History, ModelEstimator, plain
+from ._base import History, ModelEstimator, plain, warn_of_fit
 from ._elements import check_array
 from ._validation import (
     OF_EVERY_FIT,
@@ -150,12 +148,7 @@ class LowRank(ModelEstimator):
         seconds = time.perf_counter() - begun
         history = History(reconstruction_error=errors, samples=samples.n, passes=passes, stop=stop, seconds=seconds)
         self._adopt(model, history)
-        if stop == "max_iterations" and self.tol > 0:
-            warnings.warn(
-                f"The fit was still changing after max_iter={self.max_iter} alternations; the model is kept.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        warn_of_fit(history, self.tol, stacklevel=3)
         return self
 
     def _options(self) -> dict[str, Any]:

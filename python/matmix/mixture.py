@@ -126,7 +126,7 @@ class Mixture(DensityMixin, MixtureFitting):
         The smallest noise variance of a component, relative to the mean variance of the data per element.
     prune : bool, default=False
         Whether columns of the loadings that explain no more than noise would in any component are dropped at the end,
-        and the fit goes on without them. Without it, `history_.events` tells of them.
+        and the fit goes on without them. Without it, `history_.events` lists them.
     callback : callable, optional
         Called with a `Progress` after each step of a search, after the start and after each iteration, on the thread
         that called `fit`; a true value or `StopIteration` ends the fit and keeps the model.
@@ -173,6 +173,9 @@ class Mixture(DensityMixin, MixtureFitting):
     -----
     Results come in the form of the input: flattened for 2-D arrays, f32 for f32. Parameters and log-likelihoods are
     always f64. Ctrl-C during `fit` keeps the model so far and warns; a second one is raised.
+
+    A fit that has not converged, or whose components are not supported by enough samples, warns with scikit-learn's
+    `ConvergenceWarning`; `matmix fit` and the report have the same sentences. `history_.events` lists all events.
 
     References
     ----------

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ._base import warn_of_fit
 from ._choosing import AUTO, Choice, choose, from_history
 from ._fitting import describe
 from ._progress import ProgressLine
@@ -136,4 +137,5 @@ def select(
     best.n_batches_ = 1
     best._remember(samples, input, describe(options, DEFAULTS["fit"]["start"], history))
     best._adopt(model, history)
+    warn_of_fit(history, best.tol, stacklevel=3)
     return Selection(**found, best_estimator_=best)

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use matmix::data::Labels;
 use matmix::report::{Axis, HeldOut, ReportOptions, recognise, write_report};
 use matmix::{
-    Device, FitOptions, Meter, Missing, Mixture, Model, ModelFile, OnlineFit, Preset, SelectOptions, Stacked,
-    Start, Temper,
+    Device, FitOptions, History, Meter, Missing, Mixture, Model, ModelFile, OnlineFit, Preset, SelectOptions,
+    Stacked, Start, StopReason, Temper,
 };
 use numpy::{PyArray1, PyArray2, PyArrayDyn, PyReadonlyArray1};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -59,6 +59,14 @@ fn fit_options(
 #[pyfunction]
 pub(crate) fn described(options: &str, start: Beginning<'_>) -> PyResult<String> {
     Ok(fit_options(options, &start, None, &[])?.described().to_string())
+}
+
+/// The warning of a fit that ended for this reason, if any, and those of its events, which are JSON.
+#[pyfunction]
+pub(crate) fn fit_warnings(stop: &str, events: &str) -> PyResult<(Option<&'static str>, Vec<String>)> {
+    let stop: StopReason = choice("stop", stop)?;
+    let history = History { events: crate::errors::options(events)?, ..History::default() };
+    Ok((stop.warning(), history.warnings()))
 }
 
 /// Fits a mixture: the model, its history as JSON and whether Ctrl-C ended it.

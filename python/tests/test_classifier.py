@@ -12,7 +12,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*still changing after max_iter")
+pytestmark = pytest.mark.filterwarnings("ignore:the fit has not converged")
 
 
 @pytest.fixture(scope="module")

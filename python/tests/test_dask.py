@@ -26,7 +26,7 @@ OPTIONS = {"n_components": 3, "rank": 3, "random_state": 1, "max_iter": 4, "tol"
 
 pytestmark = [
     pytest.mark.usefixtures("five_minutes"),
-    pytest.mark.filterwarnings("ignore:.*still changing after max_iter"),
+    pytest.mark.filterwarnings("ignore:the fit has not converged"),
 ]
 
 

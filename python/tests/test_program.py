@@ -61,6 +61,35 @@ def test_a_model_of_the_shell_is_fitted_again_as_it_was(tmp_path):
     assert_same_parameters(again, model)
 
 
+def test_a_fit_warns_in_the_same_words_everywhere(tmp_path):
+    X = np.random.default_rng(2).normal(size=(60, 4, 3))
+    X[30:] += 4
+    np.save(tmp_path / "x.npy", X)
+    model = matmix.Mixture(2, rank=1, noise_floor=1.0, max_iter=2, init_params="random", search="none", random_state=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X)
+    assert {warning.category for warning in caught} == {matmix.ConvergenceWarning}
+    assert {warning.filename for warning in caught} == {__file__}
+    unconverged, floor = (str(warning.message) for warning in caught)
+    assert unconverged.startswith("the fit has not converged: ")
+    assert floor.startswith("noise variance at its floor in components 0 and 1: ")
+    how = ["-k", 2, "-r", 1, "--noise-floor", 1, "--max-iter", 2, "--init", "random", "--search", "none", "--seed", 0]
+    done = run(MODULE, "fit", tmp_path / "x.npy", *how, "-o", tmp_path / "m.mm")
+    told = [line for line in done.stderr.splitlines() if line.startswith("warning: ")]
+    assert told == [f"warning: {unconverged}", f"warning: {floor}"]
+    in_the_shell("report", tmp_path / "m.mm", tmp_path / "x.npy", "-o", tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert unconverged[1:] + "." in page
+    assert floor[1:] + "." in page
+    # Whoever asks for all iterations gets them.
+    done = run(MODULE, "fit", tmp_path / "x.npy", *how, "--tol", 0, "-o", tmp_path / "m.mm")
+    assert [line for line in done.stderr.splitlines() if line.startswith("warning: ")] == [f"warning: {floor}"]
+    with pytest.warns(matmix.ConvergenceWarning, match="^noise variance at its floor") as caught:
+        model.set_params(tol=0).fit(X)
+    assert len(caught) == 1
+
+
 def test_every_command_that_writes_a_model_says_how_it_was_fitted(tmp_path):
     demo = ["demo:mnist", "--limit", 120, "--max-iter", 3, "--tol", 0, "--seed", 5]
     in_the_shell("select", *demo, "-k", "1..2", "--rank", 2, "--folds", 1, "-o", tmp_path / "select.mm")

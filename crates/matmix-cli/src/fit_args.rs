@@ -5,12 +5,13 @@ use std::sync::LazyLock;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use matmix::{
     Dof, FitOptions, History, Input, ModelFile, Noise, Precision, Preset, PresetFit, Search, SelectOptions,
-    StopRule,
+    StopReason, StopRule,
 };
 
 use crate::data_args::{Sides, rank};
 use crate::error::hinted;
 use crate::numbers::{TOO_LARGE, is_too_large, real, whole};
+use crate::output;
 
 /// One of the choices the library has, by its name.
 pub(crate) fn choice<T>(all: &'static [T]) -> impl TypedValueParser<Value = T>
@@ -34,6 +35,16 @@ pub(crate) fn file_of(fit: &PresetFit, input: Input, options: &FitOptions) -> Mo
         options: FitOptions { components, ..options.clone() }.described(),
         history: Some(History { seconds: 0.0, ..fit.history.clone() }),
         ..ModelFile::new(fit.model.clone())
+    }
+}
+
+/// Print the warnings of a fit with this tolerance.
+pub(crate) fn warn(history: &History, tol: f64, quiet: bool) {
+    // With a tolerance of 0 every iteration was asked for; a stopped fit is reported where it is stopped.
+    let stop = history.stop.filter(|stop| *stop == StopReason::MaxIterations && tol > 0.0);
+    let stop = stop.and_then(StopReason::warning).map(str::to_owned);
+    for warning in stop.into_iter().chain(history.warnings()) {
+        output::say(quiet, &format!("warning: {warning}"));
     }
 }
 

@@ -12,7 +12,7 @@ use super::select;
 use crate::data_args::{DataOptions, Seen, view};
 use crate::device_args::DeviceArgs;
 use crate::error::hinted;
-use crate::fit_args::{Fitting, file_of, preset};
+use crate::fit_args::{Fitting, file_of, preset, warn};
 use crate::interrupt;
 use crate::kind::Kind;
 use crate::numbers::whole;
@@ -160,6 +160,7 @@ impl Cluster {
             line.clear();
             fit?
         };
+        warn(&fit.history, options.tol, quiet);
         let file = file_of(&fit, self.options.remembered(&data)?, &options);
         let view = view(&file, Path::new("the model"), &data)?;
         let rows_each = view.len() / samples.len();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use matmix::error::sides;
 use matmix::pass::MissingCells;
 use matmix::{
-    Algorithm, Checkpoint, Device, Event, FitOptions, History, Model, ModelFile, Noise, Preset, PresetFit,
+    Algorithm, Checkpoint, Device, FitOptions, History, Model, ModelFile, Noise, Preset, PresetFit,
     SelectOptions, Start, StopReason,
 };
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use super::{classify, dask, select};
 use crate::data_args::DataOptions;
 use crate::device_args::DeviceArgs;
 use crate::error::hinted;
-use crate::fit_args::{Fitting, choice, file_of, preset};
+use crate::fit_args::{Fitting, choice, file_of, preset, warn};
 use crate::interrupt;
 use crate::kind::Kind;
 use crate::numbers::whole;
@@ -314,12 +314,10 @@ impl Fit {
         if let Some(searched) = &fit.history.search {
             say(&format!("search: {}", searched.in_words()));
         }
-        for event in &fit.history.events {
-            say(&format!("note: {}", words(event)));
+        for remark in fit.history.remarks() {
+            say(&format!("note: {remark}"));
         }
-        if figures.stop == StopReason::MaxIterations {
-            say("note: the last iteration was still changing the model; --max-iter allows more of them");
-        }
+        warn(&fit.history, self.fitting.options().tol, quiet);
         if self.output != Path::new("-") {
             say(&format!("wrote {}", self.output.display()));
         }
@@ -357,36 +355,6 @@ fn missing(fit: &PresetFit, samples: usize, shape: &[usize]) -> String {
         line += &format!("; {} observed in no sample at all", plural(fit.never_observed, "cell"));
     }
     line
-}
-
-fn words(event: &Event) -> String {
-    match event {
-        Event::Reseeded { iteration, component, sample } => format!(
-            "component {component} explained next to nothing after iteration {iteration} and was begun anew at sample {sample}"
-        ),
-        Event::Starved { component, weight } => {
-            format!("component {component} has only {weight:.1} samples; fewer components may do")
-        }
-        Event::NoiseAtFloor { component } => {
-            format!(
-                "the noise variance of component {component} is at its floor; it explains its samples all but exactly"
-            )
-        }
-        Event::DeadColumns { mode, rank, needed } => format!(
-            "of the {rank} columns of mode {mode} only {needed} explain more than noise would; --prune drops the others"
-        ),
-        Event::Pruned { mode, from, to } => {
-            format!(
-                "mode {mode} began with {from} columns; all but {to} explained no more than noise and were dropped"
-            )
-        }
-        Event::NotKept { iteration, problem } => {
-            format!(
-                "from iteration {iteration} on no checkpoint could be written: {problem}; the model is complete"
-            )
-        }
-        other => format!("{other:?}"),
-    }
 }
 
 /// The figures of a fit, per sample of the data: a model of rows counts a sample as the sum of its rows.

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::data_args::{DataOptions, Sides, rank};
 use crate::error::hinted;
-use crate::fit_args::{Components, Fitting, choice, file_of, preset};
+use crate::fit_args::{Components, Fitting, choice, file_of, preset, warn};
 use crate::kind::Kind;
 use crate::numbers::{real, whole};
 use crate::output::{self, Overwrite, Target};
@@ -113,6 +113,7 @@ impl Select {
         let preset =
             self.model.unwrap_or_else(|| Preset::for_order(samples.order(), options.most_components));
         let (chosen, fit) = chosen(preset, samples, &options, quiet)?;
+        warn(&fit.history, options.fit.tol, quiet);
         if let Some(target) = &target {
             let file = file_of(&fit, self.options.remembered(&data)?, &settled(&chosen, &options.fit));
             target.write(|out| out.write_all(&file.to_bytes()))?;

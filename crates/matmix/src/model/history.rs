@@ -1,5 +1,7 @@
 //! What happened during a fit.
 
+use std::mem::discriminant;
+
 use serde::{Deserialize, Serialize};
 
 use super::Choice;
@@ -27,6 +29,20 @@ choices! {
         MaxIterations = "max_iterations",
         /// The callback asked to stop.
         Stopped = "stopped",
+    }
+}
+
+impl StopReason {
+    /// The warning of a fit that ended before it converged, in the words of the command line, the report and Python.
+    pub fn warning(self) -> Option<&'static str> {
+        match self {
+            Self::Converged => None,
+            Self::MaxIterations => Some(
+                "the fit has not converged: its last iteration still changed the model; more iterations (max_iter) or a \
+                 larger tolerance (tol) end it",
+            ),
+            Self::Stopped => Some("the fit was stopped before it converged"),
+        }
     }
 }
 
@@ -91,6 +107,83 @@ pub enum Event {
         /// What the system said.
         problem: String,
     },
+}
+
+impl Event {
+    /// The component of the event, if it concerns a single one.
+    pub fn component(&self) -> Option<usize> {
+        match self {
+            Self::Reseeded { component, .. }
+            | Self::Starved { component, .. }
+            | Self::NoiseAtFloor { component } => Some(*component),
+            Self::DeadColumns { .. } | Self::Pruned { .. } | Self::NotKept { .. } => None,
+        }
+    }
+
+    /// Whether a user has to know before relying on the result; all other events are remarks.
+    pub fn is_warning(&self) -> bool {
+        match self {
+            Self::Starved { .. } | Self::NoiseAtFloor { .. } | Self::NotKept { .. } => true,
+            Self::Reseeded { .. } | Self::DeadColumns { .. } | Self::Pruned { .. } => false,
+        }
+    }
+
+    /// The event as a sentence, the same on the command line, in the report and in Python.
+    ///
+    /// ```
+    /// let event = matmix::Event::NoiseAtFloor { component: 3 };
+    /// assert!(event.in_words().starts_with("noise variance at its floor in component 3: "));
+    /// ```
+    pub fn in_words(&self) -> String {
+        self.sentence(&listed(&[self.detail()]))
+    }
+
+    /// The component in a list of those with the same event, with the figure that it has of its own.
+    pub(crate) fn detail(&self) -> String {
+        match self {
+            Self::Starved { component, weight } => format!("{component} ({weight:.1} samples)"),
+            other => other.component().map(|k| k.to_string()).unwrap_or_default(),
+        }
+    }
+
+    /// The event in words; `components` names the component or components that it concerns.
+    pub(crate) fn sentence(&self, components: &str) -> String {
+        match self {
+            Self::Reseeded { iteration, sample, .. } => format!(
+                "negligible weight of {components} after iteration {iteration}: re-seeded at sample {sample}"
+            ),
+            Self::Starved { .. } => format!(
+                "too few samples to determine the loadings of {components}: fewer components or smaller ranks have enough"
+            ),
+            Self::NoiseAtFloor { .. } => format!(
+                "noise variance at its floor in {components}: the fit of those samples is all but exact, and their \
+                 log-likelihood is not reliable"
+            ),
+            Self::DeadColumns { mode, rank, needed } => format!(
+                "of the {rank} columns of mode {mode} only {needed} explain more than noise would; pruning (prune) drops the \
+                 others"
+            ),
+            Self::Pruned { mode, from, to } => format!(
+                "mode {mode} began with {from} columns; all but {to} explained no more than noise and were dropped"
+            ),
+            Self::NotKept { iteration, problem } => format!(
+                "no checkpoint could be written from iteration {iteration} on: {problem}; the model is complete"
+            ),
+        }
+    }
+}
+
+/// `component 3`, `components 3, 5 and 8`; of many the first eight.
+fn listed(components: &[String]) -> String {
+    const SHOWN: usize = 8;
+    match components {
+        [one] => format!("component {one}"),
+        all if all.len() > SHOWN + 1 => {
+            format!("components {} and {} others", all[..SHOWN].join(", "), all.len() - SHOWN)
+        }
+        [some @ .., last] => format!("components {} and {last}", some.join(", ")),
+        [] => String::new(),
+    }
 }
 
 /// Log-likelihood and reconstruction error over the iterations; entry 0 is the start.
@@ -293,6 +386,39 @@ pub struct Early {
 }
 
 impl History {
+    /// The sentences a user has to know before relying on the result: the events that are warnings, components with the same
+    /// event in one sentence. [`StopReason::warning`] has that of a fit that has not converged.
+    ///
+    /// ```
+    /// use matmix::{Event, History};
+    ///
+    /// let events = [1, 4].map(|component| Event::NoiseAtFloor { component }).to_vec();
+    /// let history = History { events, ..History::default() };
+    /// let [warning] = &history.warnings()[..] else { panic!("one sentence") };
+    /// assert!(warning.starts_with("noise variance at its floor in components 1 and 4: "));
+    /// ```
+    pub fn warnings(&self) -> Vec<String> {
+        self.sentences(true)
+    }
+
+    /// The other events as sentences.
+    pub fn remarks(&self) -> Vec<String> {
+        self.sentences(false)
+    }
+
+    fn sentences(&self, warnings: bool) -> Vec<String> {
+        let mut groups: Vec<(&Event, Vec<String>)> = Vec::new();
+        for event in self.events.iter().filter(|event| event.is_warning() == warnings) {
+            let same = |other: &Event| discriminant(other) == discriminant(event);
+            match groups.iter_mut().find(|(first, _)| warnings && event.component().is_some() && same(first))
+            {
+                Some((_, components)) => components.push(event.detail()),
+                None => groups.push((event, vec![event.detail()])),
+            }
+        }
+        groups.iter().map(|(event, components)| event.sentence(&listed(components))).collect()
+    }
+
     /// The number of iterations, those over parts of the samples included.
     pub fn n_iterations(&self) -> usize {
         self.stages().map(|(_, iterations)| iterations).sum()
@@ -349,5 +475,32 @@ impl History {
             [.., before, now] => Some(now - before),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn components_with_the_same_event_share_a_sentence() {
+        let floors = (0..12).map(|component| Event::NoiseAtFloor { component });
+        let starved = [(2, 1.04), (5, 3.0)].map(|(component, weight)| Event::Starved { component, weight });
+        let reseeded = [1, 2].map(|component| Event::Reseeded { iteration: 3, component, sample: 9 });
+        let events = floors.chain(starved).chain(reseeded).collect();
+        let history = History { events, ..History::default() };
+        let [floor, starved] = &history.warnings()[..] else { panic!("{:?}", history.warnings()) };
+        assert!(floor.contains("in components 0, 1, 2, 3, 4, 5, 6, 7 and 4 others: "), "{floor}");
+        assert!(starved.contains("components 2 (1.0 samples) and 5 (3.0 samples): "), "{starved}");
+        let [first, second] = &history.remarks()[..] else { panic!("{:?}", history.remarks()) };
+        assert!(first.contains("component 1 after iteration 3: re-seeded at sample 9"), "{first}");
+        assert!(second.contains("component 2 "), "{second}");
+    }
+
+    #[test]
+    fn only_convergence_needs_no_warning() {
+        assert_eq!(StopReason::Converged.warning(), None);
+        assert!(StopReason::MaxIterations.warning().unwrap().contains("not converged"));
+        assert!(StopReason::Stopped.warning().is_some());
     }
 }

@@ -17,7 +17,7 @@ use crate::data::{Element, Samples};
 use crate::error::{Error, Result, sides};
 use crate::infer::ask;
 use crate::linalg::{Matrix, expand};
-use crate::model::{Event, History, Mixture, Searched, StopReason};
+use crate::model::{History, Mixture, Searched, StopReason};
 use crate::pass::Question;
 
 /// How many core entries of a component can be moved in the explorer.
@@ -299,7 +299,9 @@ fn component(
         .map(|&flat| Entry { position: position(flat, model.rank()), share: ratio(variances[flat], total) })
         .collect();
     let notes = history
-        .map(|h| h.events.iter().filter(|e| concerns(e) == Some(k)).map(|e| sentence(e, "It")).collect())
+        .map(|h| {
+            h.events.iter().filter(|e| e.component() == Some(k)).map(|e| sentence(&e.in_words())).collect()
+        })
         .unwrap_or_default();
     Component {
         weight: model.weights()[k],
@@ -335,56 +337,17 @@ fn steps(history: &History) -> Vec<Step> {
         .collect()
 }
 
-fn concerns(event: &Event) -> Option<usize> {
-    match event {
-        Event::Reseeded { component, .. }
-        | Event::Starved { component, .. }
-        | Event::NoiseAtFloor { component } => Some(*component),
-        Event::DeadColumns { .. } | Event::Pruned { .. } | Event::NotKept { .. } => None,
-    }
-}
-
-/// What happened, with `who` as the subject.
-fn sentence(event: &Event, who: &str) -> String {
-    match event {
-        Event::Reseeded { iteration, sample, .. } => format!(
-            "{who} explained next to nothing after iteration {iteration} and was begun anew at sample {sample}."
-        ),
-        Event::Starved { weight, .. } => {
-            format!("{who} has too few samples ({weight:.1}) to determine its loadings; they were held.")
-        }
-        Event::NoiseAtFloor { .. } => {
-            format!("{who} has its noise variance at the floor: its likelihood is not to be trusted.")
-        }
-        Event::DeadColumns { mode, rank, needed } => format!(
-            "Of the {rank} columns of mode {mode} only {needed} explain more than noise would; the others may be dropped."
-        ),
-        Event::Pruned { mode, from, to } => {
-            format!(
-                "Mode {mode} was begun with {from} columns; all but {to} explained no more than noise and were dropped."
-            )
-        }
-        Event::NotKept { iteration, problem } => {
-            format!("From iteration {iteration} on the state of the fit could not be kept: {problem}.")
-        }
-    }
-}
-
 fn warnings(history: Option<&History>) -> Vec<String> {
     let Some(history) = history else { return vec![] };
-    let stop = match history.stop {
-        Some(StopReason::MaxIterations) => Some(format!(
-            "The fit was still changing when it reached its limit of {} iterations; more iterations may improve it.",
-            history.n_iterations()
-        )),
-        Some(StopReason::Stopped) => Some("The fit was stopped before it converged.".to_owned()),
-        _ => None,
-    };
-    let events = history.events.iter().map(|event| match concerns(event) {
-        Some(k) => sentence(event, &format!("Component {k}")),
-        None => sentence(event, "A component"),
-    });
-    stop.into_iter().chain(events).collect()
+    let stop = history.stop.and_then(StopReason::warning).map(str::to_owned);
+    stop.into_iter().chain(history.warnings()).chain(history.remarks()).map(|text| sentence(&text)).collect()
+}
+
+/// Words of the library as a sentence of the page.
+fn sentence(words: &str) -> String {
+    let mut letters = words.chars();
+    let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
+    format!("{first}{}.", letters.as_str())
 }
 
 /// Says so if a single mean with the same noise everywhere does as well: then there is nothing to see in the pictures.
