@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from ._base import History
 from ._choosing import Choice
 from ._validation import Data, check_integer
+from .datasets import DataSet
 
 COLOURS = (
     "#3b6fb6",
@@ -33,6 +34,9 @@ COLOURS = (
 
 # Past ten groups the marker tells them apart as well.
 MARKERS = ("o", "s", "^", "D", "P", "X")
+
+MISSING = "#ec60b0"
+"""The colour of missing cells, as in the report."""
 
 
 def means(model: Any, *, columns: int | None = None, cmap: str = "gray", fig: Any = None) -> np.ndarray:
@@ -73,6 +77,8 @@ def means(model: Any, *, columns: int | None = None, cmap: str = "gray", fig: An
 def reconstructions(model: Any, X: Data, *, count: int = 8, cmap: str = "gray", fig: Any = None) -> np.ndarray:
     """Samples above, what the model makes of them in the middle, and the difference below.
 
+    Missing cells are pink in the samples and the differences.
+
     Parameters
     ----------
     model : Mixture or LowRank
@@ -87,17 +93,23 @@ def reconstructions(model: Any, X: Data, *, count: int = 8, cmap: str = "gray", 
     ndarray of Axes of shape (3, count)
     """
     check_is_fitted(model)
-    X = np.asarray(X)[: check_integer("count", count, 1)]
+    X = np.asanyarray(X.data if isinstance(X, DataSet) else X)[: check_integer("count", count, 1)]
     shape = model.sample_shape_
-    before = X.reshape(len(X), *shape).astype(float) * model._check(X).scale
+    samples = model._check(X)
+    before = samples.array.reshape(len(X), *shape).astype(float) * samples.scale
     after = np.asarray(model.reconstruct(X), dtype=float).reshape(before.shape)
     axes = _grid(3 * len(X), len(X), fig, shape).reshape(3, len(X))
-    low, high = float(before.min()), float(before.max())
     rest = before - after
-    most = float(np.abs(rest).max()) or 1.0
+    seen = before[np.isfinite(before)]
+    shown = seen if seen.size else after
+    low, high = float(shown.min()), float(shown.max())
+    most = float(np.abs(rest[np.isfinite(rest)]).max(initial=0.0)) or 1.0
     for i in range(len(X)):
         axes[0, i].imshow(_picture(before[i], low, high), cmap=cmap, vmin=low, vmax=high)
         axes[1, i].imshow(_picture(after[i], low, high), cmap=cmap, vmin=low, vmax=high)
+        for ax in axes[::2, i]:
+            # Seen where a picture is transparent.
+            ax.set_facecolor(MISSING)
         difference = rest[i] if rest[i].ndim == 2 else rest[i].mean(axis=-1)
         axes[2, i].imshow(difference, cmap="RdBu_r", vmin=-most, vmax=most)
     for row, name in enumerate(("sample", "model", "difference")):
@@ -460,7 +472,7 @@ def choice(choice: Any, *, fig: Any = None) -> np.ndarray:
         rank = best["rank"][mode]
         ax.plot(rank, 100 * scree[rank - 1], "o", markersize=11, fillstyle="none", color="black")
         ax.set_xlabel("column")
-        ax.set_ylabel(f"% of the variance, mode {mode + 1}")
+        ax.set_ylabel(f"% of the variance, mode {mode}")
     for ax in axes:
         ax.spines[["top", "right"]].set_visible(False)
         ax.grid(axis="y", alpha=0.2)
@@ -501,5 +513,12 @@ def _grid(count: int, columns: int | None, fig: Any, shape: Sequence[int]) -> np
 
 
 def _picture(x: np.ndarray, low: float, high: float) -> np.ndarray:
-    """Colour images must lie between 0 and 1 to be drawn; grey ones are scaled by their limits."""
-    return x if x.ndim == 2 else np.clip((x - low) / ((high - low) or 1.0), 0, 1)
+    """Colour images between 0 and 1, with missing cells transparent; grey ones are scaled by their limits."""
+    if x.ndim == 2:
+        return x
+    missing = np.isnan(x).any(axis=-1)
+    colours = np.clip((x - low) / ((high - low) or 1.0), 0, 1)
+    if not missing.any():
+        return colours
+    colours[missing] = 0.0
+    return np.dstack([colours[..., :3], np.where(missing, 0.0, 1.0 if x.shape[-1] == 3 else colours[..., -1])])

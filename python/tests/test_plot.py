@@ -79,6 +79,35 @@ def test_colour_images_are_drawn_in_colour():
     plot.reconstructions(model, X, count=2)
 
 
+def test_missing_cells_are_drawn_in_a_colour_of_their_own(digits):
+    X = digits[0][:60] / 255
+    X[0, :4] = np.nan
+    X[1] = np.nan
+    model = matmix.Mixture(1, rank=2, missing="nan", random_state=0, max_iter=3, tol=0).fit(X)
+    masked = np.ma.masked_invalid(X)
+    for samples in (X, X.reshape(len(X), -1), masked):
+        axes = plot.reconstructions(model, samples, count=3)
+        before, after, rest = (axes[row, 0].images[0].get_array() for row in range(3))
+        assert np.array_equal(np.ma.getmaskarray(before), np.isnan(X[0]))
+        assert np.array_equal(np.ma.getmaskarray(rest), np.isnan(X[0]))
+        assert not np.ma.is_masked(after)
+        low, high = axes[0, 0].images[0].get_clim()
+        assert (low, high) == (0.0, np.nanmax(X[:3]))
+        canvas = axes[0, 0].figure.canvas
+        canvas.draw()
+        pixels = np.asarray(canvas.buffer_rgba())[..., :3].reshape(-1, 3)
+        pink = (np.abs(pixels - [236, 96, 176]) <= 2).all(axis=1)
+        assert 0.05 < pink.mean() < 0.5
+    assert plot.means(model).shape == (1,) and plot.latent_walk(model).shape[1] == 7
+    points = plot.embedding(model, X).collections[0].get_offsets()
+    assert np.isfinite(points).all()
+    cubes = np.random.default_rng(0).uniform(size=(30, 6, 5, 3))
+    cubes[0, 2, 1, 0] = np.nan
+    model = matmix.Mixture(1, rank=1, missing="nan", random_state=0, max_iter=3, tol=0).fit(cubes)
+    drawn = plot.reconstructions(model, cubes, count=2)[0, 0].images[0].get_array()
+    assert drawn.shape == (6, 5, 4) and np.argwhere(drawn[..., 3] == 0).tolist() == [[2, 1]]
+
+
 def test_what_is_no_picture_is_refused(fitted):
     vectors = matmix.Mixture().fit(np.random.default_rng(0).normal(size=(30, 6)))
     for draw in (plot.means, plot.latent_walk):

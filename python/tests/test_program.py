@@ -65,7 +65,7 @@ def test_a_fit_warns_in_the_same_words_everywhere(tmp_path):
     X = np.random.default_rng(2).normal(size=(60, 4, 3))
     X[30:] += 4
     np.save(tmp_path / "x.npy", X)
-    model = matmix.Mixture(2, rank=1, noise_floor=1.0, max_iter=2, init_params="random", search="none", random_state=0)
+    model = matmix.Mixture(2, rank=1, noise_floor=0.99, max_iter=2, init_params="random", search="none", random_state=0)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(X)
@@ -74,7 +74,22 @@ def test_a_fit_warns_in_the_same_words_everywhere(tmp_path):
     unconverged, floor = (str(warning.message) for warning in caught)
     assert unconverged.startswith("the fit has not converged: ")
     assert floor.startswith("noise variance at its floor in components 0 and 1: ")
-    how = ["-k", 2, "-r", 1, "--noise-floor", 1, "--max-iter", 2, "--init", "random", "--search", "none", "--seed", 0]
+    how = [
+        "-k",
+        2,
+        "-r",
+        1,
+        "--noise-floor",
+        0.99,
+        "--max-iter",
+        2,
+        "--init",
+        "random",
+        "--search",
+        "none",
+        "--seed",
+        0,
+    ]
     done = run(MODULE, "fit", tmp_path / "x.npy", *how, "-o", tmp_path / "m.mm")
     told = [line for line in done.stderr.splitlines() if line.startswith("warning: ")]
     assert told == [f"warning: {unconverged}", f"warning: {floor}"]
