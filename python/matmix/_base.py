@@ -94,12 +94,12 @@ class History:
 
 
 def warn_of_fit(history: History, tol: float, *, stacklevel: int) -> None:
-    """Warns of whatever makes the result of a fit unreliable, in the words of the command line and the report."""
+    """Warn of an unreliable fit, in the words of the command line and the report."""
     kept = [event for event in history.events if event["event"] == "not_kept"]
     others = [event for event in history.events if event not in kept]
     stop = history.stop or "converged"
     unconverged, unreliable = _matmix.fit_warnings(stop, json.dumps(others))
-    # With tol=0 every iteration was asked for, and whoever stopped a fit knows.
+    # tol=0 asks for all iterations; a stopped fit is reported where it is stopped.
     if unconverged is not None and stop == "max_iterations" and tol > 0:
         unreliable = [unconverged, *unreliable]
     for message in unreliable:

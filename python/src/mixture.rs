@@ -61,7 +61,7 @@ pub(crate) fn described(options: &str, start: Beginning<'_>) -> PyResult<String>
     Ok(fit_options(options, &start, None, &[])?.described().to_string())
 }
 
-/// The warning of a fit that ended for this reason, if any, and those of its events, which are JSON.
+/// The warning of a fit that ended for this reason, if any, and those of its events (JSON).
 #[pyfunction]
 pub(crate) fn fit_warnings(stop: &str, events: &str) -> PyResult<(Option<&'static str>, Vec<String>)> {
     let stop: StopReason = choice("stop", stop)?;

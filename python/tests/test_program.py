@@ -97,7 +97,7 @@ def test_a_fit_warns_in_the_same_words_everywhere(tmp_path):
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert unconverged[1:] + "." in page
     assert floor[1:] + "." in page
-    # Whoever asks for all iterations gets them.
+    # tol=0 asks for all iterations.
     done = run(MODULE, "fit", tmp_path / "x.npy", *how, "--tol", 0, "-o", tmp_path / "m.mm")
     assert [line for line in done.stderr.splitlines() if line.startswith("warning: ")] == [f"warning: {floor}"]
     with pytest.warns(matmix.ConvergenceWarning, match="^noise variance at its floor") as caught:

@@ -149,7 +149,7 @@ def test_dead_columns_are_told_of_and_pruned():
     X = rows @ rng.normal(size=(400, 2, 2)) @ columns.T + 0.5 * rng.normal(size=(400, 9, 8))
     truth.fit(X)
     whole = matmix.Mixture(1, rank=4, random_state=0).fit(X)
-    dead = [event for event in whole.history_.events if event["event"] == "dead_columns"]
+    dead = [event for event in whole.history_.events if event["event"] == "redundant_columns"]
     assert [(event["mode"], event["rank"], event["needed"]) for event in dead] == [(1, 4, 2), (2, 4, 2)]
     pruned = matmix.Mixture(1, rank=4, prune=True, random_state=0).fit(X)
     assert pruned.rank_ == (2, 2)

@@ -129,7 +129,7 @@ def test_what_goes_wrong_is_one_message_and_a_hint(address, folder, tmp_path):
     for arguments, message in [
         (["--dask", address, folder / "*.npz"], "there is no such file"),
         (["--dask", address, folder / "*.npy", "--take", "0:5"], "--take cannot be used together with --dask"),
-        (["--dask", address, folder / "*.npy", "-r", "40"], "rank 40 of mode 1 does not fit its side of 28"),
+        (["--dask", address, folder / "*.npy", "-r", "40"], "rank 40 of mode 0 does not fit its side of 28"),
         (["--dask", address, folder / "*.npy", "--model", "glram", "--device", "cuda"], "processors of a cluster only"),
     ]:
         done = shell(*arguments, *out)

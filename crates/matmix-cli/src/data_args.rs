@@ -257,7 +257,7 @@ impl Reading {
 fn remedy(note: &Note) -> &'static str {
     match note {
         Note::Grey { .. } => " (--colour keeps the colours)",
-        Note::Labels { .. } => " (--labels gives others)",
+        Note::Labels { .. } | Note::OtherLabels { .. } => " (--labels gives others)",
         Note::Transparency { .. } => " (--missing alpha leaves them out)",
         Note::Square { .. } | Note::Axis { .. } => " (--shape gives another shape)",
         _ => "",

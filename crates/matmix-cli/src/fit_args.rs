@@ -40,7 +40,7 @@ pub(crate) fn file_of(fit: &PresetFit, input: Input, options: &FitOptions) -> Mo
 
 /// Print the warnings of a fit with this tolerance.
 pub(crate) fn warn(history: &History, tol: f64, quiet: bool) {
-    // With a tolerance of 0 every iteration was asked for; a stopped fit is reported where it is stopped.
+    // A tolerance of 0 asks for all iterations; a stopped fit is reported where it is stopped.
     let stop = history.stop.filter(|stop| *stop == StopReason::MaxIterations && tol > 0.0);
     let stop = stop.and_then(StopReason::warning).map(str::to_owned);
     for warning in stop.into_iter().chain(history.warnings()) {

@@ -141,7 +141,7 @@ pub enum Error {
     /// A rank outside 1..=side.
     #[error("rank {rank} of mode {mode} does not fit its side of {side}; it must be between 1 and {side}")]
     Rank {
-        /// The mode, counted from 1 as in the mathematics.
+        /// The mode, counted from 0.
         mode: usize,
         /// The rank asked for.
         rank: usize,
@@ -441,12 +441,10 @@ pub enum Error {
     },
 
     /// Labels in a file for another number of samples.
-    #[error("{}: {}{labels} labels for {samples} samples; exactly one per sample is needed", .path.display(), inside(.array.as_deref()))]
+    #[error("{}: {labels} labels for {samples} samples; exactly one per sample is needed", .path.display())]
     LabelCount {
         /// The file.
         path: PathBuf,
-        /// The array in it, if it may hold several.
-        array: Option<String>,
         /// How many labels it holds.
         labels: usize,
         /// How many samples there are.
@@ -627,10 +625,6 @@ fn missing(wanted: Option<&str>) -> String {
         None => "none of its arrays looks like samples (real numbers, one axis for the samples and at least one more)"
             .into(),
     }
-}
-
-fn inside(array: Option<&str>) -> String {
-    array.map(|name| format!("in its array `{name}`: ")).unwrap_or_default()
 }
 
 fn listed(held: &[String]) -> String {

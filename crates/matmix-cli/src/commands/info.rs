@@ -4,7 +4,7 @@ use std::path::Path;
 
 use matmix::data::{DataSet, Values};
 use matmix::error::{factor, sides};
-use matmix::{Backend as _, Cpu, Device, Input, Model, ModelFile};
+use matmix::{Backend as _, Cpu, Device, Input, Missing, Model, ModelFile};
 use serde_json::{Value, json};
 
 use crate::data_args::{DataOptions, is_model};
@@ -45,10 +45,11 @@ impl Info {
                 "name": data.name, "format": data.format, "n_samples": data.samples.len(),
                 "shape": data.samples.shape(), "element": data.samples.element().name(),
                 "minimum": seen.low, "maximum": seen.high, "mean": seen.mean,
+                "n_missing": seen.missing,
                 "labels": data.labels.as_ref().map(|l| &l.names),
             }));
         }
-        output::result(&data_words(&data, &seen))
+        output::result(&data_words(&data, &seen, self.options.reading.missing()))
     }
 }
 
@@ -84,7 +85,7 @@ fn devices(json: bool) -> anyhow::Result<()> {
     output::result(&format!("  {processor}\n{}{missing}", words.concat()))
 }
 
-fn data_words(data: &DataSet, values: &Values) -> String {
+fn data_words(data: &DataSet, values: &Values, missing: Missing) -> String {
     let samples = &data.samples;
     let mut text = format!("{} ({})\n", data.name, data.format);
     text.push_str(&format!(
@@ -93,7 +94,26 @@ fn data_words(data: &DataSet, values: &Values) -> String {
         sides(samples.shape()),
         samples.element().name()
     ));
-    text.push_str(&format!("  values   {} to {}, mean {:.4}\n", values.low, values.high, values.mean));
+    let cells = samples.len() * samples.sample_len();
+    match values.missing < cells {
+        true => {
+            text.push_str(&format!(
+                "  values   {} to {}, mean {:.4}\n",
+                values.low, values.high, values.mean
+            ));
+        }
+        false => text.push_str("  values   none\n"),
+    }
+    if values.missing > 0 {
+        let percent = 100.0 * values.missing as f64 / cells as f64;
+        let hint =
+            if missing == Missing::Nan { "" } else { ": NaN; --missing nan fits a model without them" };
+        text.push_str(&format!(
+            "  missing  {} of {} cells ({percent:.1} %){hint}\n",
+            count(values.missing),
+            count(cells)
+        ));
+    }
     match &data.labels {
         None => text.push_str("  labels   none\n"),
         Some(labels) => {
@@ -172,7 +192,7 @@ fn model(file: &ModelFile) -> String {
                 let shares: Vec<String> = ratios.iter().take(8).map(|r| format!("{r:.3}")).collect();
                 let more = if ratios.len() > 8 { " …" } else { "" };
                 table.row([
-                    (d + 1).to_string(),
+                    d.to_string(),
                     m.shape()[d].to_string(),
                     m.rank()[d].to_string(),
                     shares.join(" ") + more,

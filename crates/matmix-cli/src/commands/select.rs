@@ -238,7 +238,7 @@ fn screes(choice: &Choice) -> String {
             |share: &f64| ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'][((share / most * 8.0) as usize).min(7)];
         let drawn: String = scree.iter().take(COLUMNS).map(height).collect();
         let share: f64 = scree.iter().take(rank).sum();
-        let (mode, of) = (d + 1, scree.len());
+        let (mode, of) = (d, scree.len());
         format!("scree of mode {mode}  {drawn}  {rank} of {of} columns have {:.1} %\n", 100.0 * share)
     };
     let modes = choice.scree.iter().zip(&best.rank).enumerate();

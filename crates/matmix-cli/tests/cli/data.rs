@@ -23,6 +23,39 @@ fn choices_are_said_unless_quiet_is_wanted() {
 }
 
 #[test]
+fn missing_cells_are_counted_whether_asked_for_or_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut values = vec![1.0; 12];
+    (values[1], values[11]) = (f64::NAN, f64::NAN);
+    npy::write_array(folder.path().join("some.npy"), &[3, 2, 2], &values).unwrap();
+    npy::write_array(folder.path().join("none.npy"), &[3, 2, 2], &[f64::NAN; 12]).unwrap();
+    let told = |args: &[&str]| {
+        let args = [&["info"], args].concat();
+        String::from_utf8(ok(folder.path(), &args).stdout).unwrap()
+    };
+    let plain = told(&["some.npy"]);
+    let line = "  missing  2 of 12 cells (16.7 %): NaN; --missing nan fits a model without them\n";
+    assert!(plain.contains(line), "{plain}");
+    assert!(told(&["some.npy", "--missing", "nan"]).contains("  missing  2 of 12 cells (16.7 %)\n"));
+    let none = told(&["none.npy"]);
+    assert!(none.contains("  values   none\n  missing  12 of 12 cells (100.0 %): "), "{none}");
+    let json: serde_json::Value = serde_json::from_str(&told(&["some.npy", "--json"])).unwrap();
+    assert_eq!(json["n_missing"], 2);
+}
+
+#[test]
+fn labels_of_another_number_of_samples_are_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let (x, y) = (made::npy_bytes("|u1", "4, 2, 2", &[1; 16]), made::npy_bytes("|u1", "3,", &[0, 1, 0]));
+    let arrays = [("x.npy", x), ("labels.npy", y)];
+    std::fs::write(folder.path().join("x.npz"), made::npz(CompressionMethod::Deflated, &arrays)).unwrap();
+    let output = ok(folder.path(), &["info", "x.npz"]);
+    let told = String::from_utf8(output.stderr).unwrap();
+    let note = "its array `labels` has 3 labels for 4 samples and was not taken (--labels gives others)";
+    assert_eq!(told, format!("note: x.npz:x: {note}\n"));
+}
+
+#[test]
 fn standard_input_is_data() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.npy");

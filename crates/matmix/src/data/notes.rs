@@ -88,9 +88,18 @@ pub enum Note {
         /// Where: an array, a file, the names of the sub-folders.
         from: String,
     },
+    /// Labels that are there but not one per sample were not taken.
+    OtherLabels {
+        /// Where: an array, a file.
+        from: String,
+        /// How many there are.
+        labels: usize,
+        /// How many samples there are.
+        samples: usize,
+    },
     /// The samples were taken along another axis than usual, because the number of labels or the shape said so.
     Axis {
-        /// The axis, counted from 1.
+        /// The axis, counted from 0.
         axis: usize,
         /// The axes of the array.
         shape: Vec<usize>,
@@ -155,6 +164,9 @@ impl fmt::Display for Note {
                 write!(f, "the samples are `{chosen}`; there are also {}", others.join(", "))
             }
             Note::Labels { from } => write!(f, "the labels are {from}"),
+            Note::OtherLabels { from, labels, samples } => {
+                write!(f, "{from} has {labels} labels for {samples} samples and was not taken")
+            }
             Note::Axis { axis, shape } => {
                 write!(f, "the samples are along axis {axis} of an array of {}", sides(shape))
             }

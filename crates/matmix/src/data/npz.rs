@@ -61,14 +61,15 @@ fn read(path: &Path, bytes: &[u8], wanted: Option<&str>, find_labels: bool, limi
         notes.push(Note::Array { chosen: chosen.name.clone(), others });
     }
     let labels = match entries.iter().find(|e| find_labels && is_label_of(&e.name, &chosen.name, entries)) {
+        // Before as many as somebody may have written are unpacked.
+        Some(entry) if entry.header.count() != Some(samples.len()) => {
+            let (from, labels) =
+                (format!("its array `{}`", entry.name), entry.header.count().unwrap_or(usize::MAX));
+            notes.push(Note::OtherLabels { from, labels, samples: samples.len() });
+            None
+        }
         Some(entry) => {
             let within = |e: String| wrong(within(entry, &e));
-            // Before as many as somebody may have written are unpacked.
-            let (samples, labels) = (samples.len(), entry.header.count().unwrap_or(usize::MAX));
-            if samples != labels {
-                let (path, array) = (path.to_owned(), Some(entry.name.clone()));
-                return Err(Error::LabelCount { path, array, labels, samples });
-            }
             notes.push(Note::Labels { from: format!("its array `{}`", entry.name) });
             Some(Labels::from_npy(&unpack(&mut archive, entry).map_err(wrong)?).map_err(within)?)
         }
@@ -255,6 +256,8 @@ mod tests {
             CompressionMethod::Deflated,
             &[("x.npy", npy_bytes("|u1", "2, 2", &[1; 4])), ("y.npy", npy_bytes("|u1", "3,", &[1; 3]))],
         );
-        is(problem(&labels, None), "in its array `y`: 3 labels for 2 samples; exactly one per sample");
+        let found = read(&labels, None, true).unwrap();
+        let note = Note::OtherLabels { from: "its array `y`".into(), labels: 3, samples: 2 };
+        assert_eq!((found.labels, found.notes), (None, vec![note]));
     }
 }

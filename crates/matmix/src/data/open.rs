@@ -317,7 +317,11 @@ fn open_idx(spec: &str, path: &Path, find_labels: bool, budget: Option<u64>) -> 
         return Ok(Found::plain(samples));
     };
     let labels = Labels::read(&beside)?;
-    check_file(&labels, samples.len(), &beside)?;
+    if labels.len() != samples.len() {
+        let (from, labels) = (beside.display().to_string(), labels.len());
+        let notes = vec![Note::OtherLabels { from, labels, samples: samples.len() }];
+        return Ok(Found { notes, ..Found::plain(samples) });
+    }
     let notes = vec![Note::Labels { from: format!("those of {}", beside.display()) }];
     Ok(Found { labels: Some(labels), notes, ..Found::plain(samples) })
 }
@@ -339,7 +343,7 @@ pub(super) fn from_stream(
     let array = npy::read(name, whole, limit)?;
     let Some((_, shape @ [_, ..])) = array.shape.split_first() else {
         let problem = format!(
-            "its shape is {}; samples need at least two axes, sample × mode 1 (× mode 2 …)",
+            "its shape is {}; samples need at least two axes, sample × mode 0 (× mode 1 …)",
             sides(&array.shape)
         );
         return Err(Error::Data { name: name.to_string(), problem });
@@ -358,7 +362,7 @@ pub(super) fn check_given(labels: &Labels, samples: usize, options: &OpenOptions
 fn check_file(labels: &Labels, samples: usize, path: &Path) -> Result<()> {
     match labels.len() {
         found if found == samples => Ok(()),
-        found => Err(Error::LabelCount { path: path.to_owned(), array: None, labels: found, samples }),
+        found => Err(Error::LabelCount { path: path.to_owned(), labels: found, samples }),
     }
 }
 

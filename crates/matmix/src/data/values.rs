@@ -11,7 +11,7 @@ use crate::parallel;
 /// use matmix::data::Values;
 ///
 /// let samples = Samples::from_vec(&[1, 2], vec![4u8, 0, 2, 6])?.scaled(0.5)?;
-/// assert_eq!(Values::of(&samples)?, Values { low: 0.0, high: 3.0, mean: 1.5 });
+/// assert_eq!(Values::of(&samples)?, Values { low: 0.0, high: 3.0, mean: 1.5, missing: 0 });
 /// # Ok::<(), matmix::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -22,6 +22,8 @@ pub struct Values {
     pub high: f64,
     /// The mean of all values.
     pub mean: f64,
+    /// The number of cells without a value: NaN.
+    pub missing: usize,
 }
 
 impl Values {
@@ -41,7 +43,13 @@ impl Values {
         for piece in pieces {
             all.add(&piece?);
         }
-        Ok(Self { low: all.low, high: all.high, mean: all.sum / all.count })
+        let cells = samples.len() * samples.sample_len();
+        Ok(Self {
+            low: all.low,
+            high: all.high,
+            mean: all.sum / all.count,
+            missing: cells - all.count as usize,
+        })
     }
 }
 
@@ -87,13 +95,13 @@ mod tests {
         let mut x: Vec<f64> = (0..n).map(|i| f64::from(i) - 7.0).collect();
         let found = Values::of(&Samples::from_slice(&[3], &x).unwrap()).unwrap();
         let middle = f64::from(n - 1) / 2.0 - 7.0;
-        assert_eq!(found, Values { low: -7.0, high: f64::from(n - 8), mean: middle });
+        assert_eq!(found, Values { low: -7.0, high: f64::from(n - 8), mean: middle, missing: 0 });
         // Of a symmetric set both ends go.
         x[0] = f64::NAN;
         x[n as usize - 1] = f64::NAN;
         let found = Values::of(&Samples::from_vec(&[3], x).unwrap()).unwrap();
-        assert_eq!(found, Values { low: -6.0, high: f64::from(n - 9), mean: middle });
+        assert_eq!(found, Values { low: -6.0, high: f64::from(n - 9), mean: middle, missing: 2 });
         let nothing = Values::of(&Samples::from_vec(&[1], vec![f32::NAN; 2]).unwrap()).unwrap();
-        assert!(nothing.low > nothing.high && nothing.mean.is_nan());
+        assert!(nothing.low > nothing.high && nothing.mean.is_nan() && nothing.missing == 2);
     }
 }

@@ -141,7 +141,7 @@ fn pruned(
         let History { mut events, search, passes, seconds, restart, .. } = fit.history;
         events.retain(|event| !matches!(event, Event::DeadColumns { .. }));
         let modes = rank.iter().zip(&needed).enumerate().filter(|(_, (from, to))| to < from);
-        events.extend(modes.map(|(d, (&from, &to))| Event::Pruned { mode: d + 1, from, to }));
+        events.extend(modes.map(|(d, (&from, &to))| Event::Pruned { mode: d, from, to }));
         events.extend(after.history.events);
         let history = History {
             events,
@@ -427,7 +427,7 @@ impl Steps for MixtureSteps<'_> {
         let needed = model.needed_rank(self.about.engine.n_effective() as f64);
         for (d, (&rank, needed)) in model.rank().iter().zip(needed).enumerate() {
             if needed < rank {
-                events.push(Event::DeadColumns { mode: d + 1, rank, needed });
+                events.push(Event::DeadColumns { mode: d, rank, needed });
             }
         }
         events

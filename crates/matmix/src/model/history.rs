@@ -2,7 +2,8 @@
 
 use std::mem::discriminant;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 use super::Choice;
 use crate::options::choices;
@@ -83,8 +84,9 @@ pub enum Event {
         component: usize,
     },
     /// At the end, the last columns of a mode explain no more than noise would, in every component.
+    #[serde(rename = "redundant_columns")]
     DeadColumns {
-        /// Which mode, counted from 1.
+        /// The mode, counted from 0.
         mode: usize,
         /// Its rank.
         rank: usize,
@@ -92,8 +94,9 @@ pub enum Event {
         needed: usize,
     },
     /// Columns of a mode that explained no more than noise would were dropped, and the fit went on.
+    #[serde(rename = "pruned_columns")]
     Pruned {
-        /// Which mode, counted from 1.
+        /// The mode, counted from 0.
         mode: usize,
         /// Its rank before.
         from: usize,
@@ -138,7 +141,7 @@ impl Event {
         self.sentence(&listed(&[self.detail()]))
     }
 
-    /// The component in a list of those with the same event, with the figure that it has of its own.
+    /// The component in a list of those with the same event, with its own figure if it has one.
     pub(crate) fn detail(&self) -> String {
         match self {
             Self::Starved { component, weight } => format!("{component} ({weight:.1} samples)"),
@@ -186,6 +189,24 @@ fn listed(components: &[String]) -> String {
     }
 }
 
+/// Events as they are stored. An event of a later version is left out: the rest of the history is worth reading.
+fn events<'de, D: Deserializer<'de>>(stored: D) -> Result<Vec<Event>, D::Error> {
+    let stored = Vec::<Value>::deserialize(stored)?;
+    Ok(stored.into_iter().filter_map(|event| serde_json::from_value(renamed(event)).ok()).collect())
+}
+
+/// Earlier versions counted the modes of these two events from 1, and called them otherwise.
+fn renamed(mut event: Value) -> Value {
+    let name = match event["event"].as_str() {
+        Some("dead_columns") => "redundant_columns",
+        Some("pruned") => "pruned_columns",
+        _ => return event,
+    };
+    event["event"] = name.into();
+    event["mode"] = event["mode"].as_u64().map(|mode| mode.saturating_sub(1)).into();
+    event
+}
+
 /// Log-likelihood and reconstruction error over the iterations; entry 0 is the start.
 ///
 /// ```
@@ -223,7 +244,7 @@ pub struct History {
     #[serde(default)]
     pub passes: f64,
     /// What a user should know.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "events")]
     pub events: Vec<Event>,
     /// Why the fit ended; absent in a checkpoint.
     #[serde(default)]
@@ -495,6 +516,22 @@ mod tests {
         let [first, second] = &history.remarks()[..] else { panic!("{:?}", history.remarks()) };
         assert!(first.contains("component 1 after iteration 3: re-seeded at sample 9"), "{first}");
         assert!(second.contains("component 2 "), "{second}");
+    }
+
+    #[test]
+    fn modes_count_from_0_also_those_of_older_files() {
+        let old = r#"{ "log_likelihood": [], "reconstruction_error": [], "events": [
+            { "event": "dead_columns", "mode": 1, "rank": 6, "needed": 3 }, { "event": "pruned", "mode": 2, "from": 6, "to": 3 },
+            { "event": "of_a_later_version", "component": 3 }, { "event": "noise_at_floor", "component": 0 } ] }"#;
+        let history: History = serde_json::from_str(old).unwrap();
+        let redundant = Event::DeadColumns { mode: 0, rank: 6, needed: 3 };
+        let events =
+            [redundant, Event::Pruned { mode: 1, from: 6, to: 3 }, Event::NoiseAtFloor { component: 0 }];
+        assert_eq!(history.events, events);
+        assert!(history.remarks()[0].starts_with("of the 6 columns of mode 0 only 3 "));
+        let now = serde_json::to_string(&history).unwrap();
+        assert_eq!(serde_json::from_str::<History>(&now).unwrap(), history);
+        assert!(now.contains("redundant_columns") && now.contains("pruned_columns"));
     }
 
     #[test]

@@ -57,7 +57,7 @@ impl LowRank {
                 .map(|(i, j)| (gram[(i, j)] - f64::from(u8::from(i == j))).abs())
                 .fold(0.0, f64::max);
             if off.is_nan() || off > 1e-6 {
-                return wrong(format!("the columns of the loadings of mode {} are not orthonormal", d + 1));
+                return wrong(format!("the columns of the loadings of mode {d} are not orthonormal"));
             }
         }
         let explained = rank.iter().map(|&r| vec![0.0; r]).collect();

@@ -65,7 +65,7 @@ pub fn ranks_for(shape: &[usize], rank: &[usize]) -> Result<Vec<usize>> {
     };
     for (d, (&rank, &side)) in rank.iter().zip(shape).enumerate() {
         if rank == 0 || rank > side {
-            return Err(Error::Rank { mode: d + 1, rank, side });
+            return Err(Error::Rank { mode: d, rank, side });
         }
     }
     Ok(rank)
@@ -81,10 +81,10 @@ pub(crate) fn check_loadings(shape: &[usize], loadings: &[Matrix]) -> Result<Vec
     let wrong = |problem: String| Err(Error::Model { problem });
     for (d, (u, &side)) in loadings.iter().zip(shape).enumerate() {
         if u.rows() != side {
-            return wrong(format!("the loadings of mode {} have {} rows instead of {side}", d + 1, u.rows()));
+            return wrong(format!("the loadings of mode {d} have {} rows instead of {side}", u.rows()));
         }
         if !u.is_finite() {
-            return wrong(format!("the loadings of mode {} hold NaN or infinity", d + 1));
+            return wrong(format!("the loadings of mode {d} hold NaN or infinity"));
         }
     }
     Ok(rank)

@@ -98,7 +98,7 @@ impl Choice {
 fn scree_panel(d: usize, scree: &[f64], rank: usize) -> Panel {
     let point = |(j, share): (usize, &f64)| ((j + 1) as f64, 100.0 * share, 0.0);
     Panel {
-        title: format!("% of variance, mode {}", d + 1),
+        title: format!("% of variance, mode {d}"),
         across: "column".into(),
         lines: vec![Line { name: String::new(), points: scree.iter().enumerate().map(point).collect() }],
         marked: scree.get(rank - 1).map(|share| (rank as f64, 100.0 * share)),

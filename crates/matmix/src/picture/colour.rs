@@ -25,10 +25,14 @@ choices! {
     }
 }
 
+/// The colour of missing cells, as in the report.
+pub(super) const MISSING: [u8; 3] = [236, 96, 176];
+
 impl ColourMap {
-    /// The colour of `value` in the range `low..=high`; what lies outside takes the colour of the end.
+    /// The colour of `value` in the range `low..=high`; what lies outside takes the colour of the end, NaN a colour of its own.
     pub fn colour(self, value: f64, low: f64, high: f64) -> [u8; 3] {
         match self {
+            _ if value.is_nan() => MISSING,
             ColourMap::Grey => [grey(value, low, high); 3],
             ColourMap::Diverging => {
                 let end = low.abs().max(high.abs());
@@ -102,7 +106,7 @@ mod tests {
         assert_eq!(map.colour(3.0, -1.0, 3.0), [255; 3]);
         assert_eq!(map.colour(9.0, -1.0, 3.0), [255; 3]);
         assert_eq!(map.colour(2.0, 2.0, 2.0), [128; 3]);
-        assert_eq!(map.colour(f64::NAN, 0.0, 1.0), [0; 3]);
+        assert_eq!(map.colour(f64::NAN, 0.0, 1.0), MISSING);
         assert_eq!(map.colour(f64::MAX, f64::MIN, f64::MAX), [255; 3]);
     }
 

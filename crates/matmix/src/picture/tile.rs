@@ -1,6 +1,6 @@
 //! One sample as a picture, whatever its order.
 
-use super::colour::{ColourMap, grey};
+use super::colour::{ColourMap, MISSING, grey};
 use super::image::Image;
 use crate::error::Result;
 
@@ -23,8 +23,12 @@ pub(super) fn draw(shape: &[usize], values: &[f64], map: ColourMap, low: f64, hi
         [rows, columns] => matrix(rows, columns, map, low, high, |i| values[i]),
         [rows, columns, 3] if map == ColourMap::Grey => {
             let mut out = Image::new(columns, rows, [0; 3])?;
-            for (byte, &value) in out.rgb.iter_mut().zip(values) {
-                *byte = grey(value, low, high);
+            for (pixel, values) in out.rgb.chunks_exact_mut(3).zip(values.chunks_exact(3)) {
+                if values.iter().any(|value| value.is_nan()) {
+                    pixel.copy_from_slice(&MISSING);
+                    continue;
+                }
+                pixel.iter_mut().zip(values).for_each(|(byte, &value)| *byte = grey(value, low, high));
             }
             Ok(out)
         }
@@ -90,6 +94,15 @@ mod tests {
 
     fn reds(image: &Image) -> Vec<u8> {
         image.rgb.iter().copied().step_by(3).collect()
+    }
+
+    #[test]
+    fn missing_cells_have_a_colour_of_their_own() {
+        let image = draw(&[1, 3], &[0.0, f64::NAN, 5.0], ColourMap::Grey, 0.0, 5.0).unwrap();
+        assert_eq!(image.rgb, [[0; 3], MISSING, [255; 3]].concat());
+        let colours = [255.0, 0.0, 0.0, 0.0, f64::NAN, 255.0];
+        let image = draw(&[1, 2, 3], &colours, ColourMap::Grey, 0.0, 255.0).unwrap();
+        assert_eq!(image.rgb, [[255, 0, 0], MISSING].concat());
     }
 
     #[test]

@@ -357,7 +357,7 @@ function framed(spec, readout) {
   const art = drawing(spec.values, spec.scale);
   art.setAttribute("role", "img");
   art.setAttribute("aria-label", spec.name);
-  const end = (mode, index) => coordinate(mode, index).replace(`${(view.axes[mode] && view.axes[mode].name) || `mode ${mode + 1}`} `, "");
+  const end = (mode, index) => coordinate(mode, index).replace(`${(view.axes[mode] && view.axes[mode].name) || `mode ${mode}`} `, "");
   const named = view.axes.length > 0;
   const [down, across] = [view.row_mode, view.column_mode];
   const holder = html("div", { class: named ? "framed named" : "framed" },

@@ -28,7 +28,7 @@ pub(super) fn chosen(choice: &Choice) -> Option<Chosen> {
         cells: ranks.iter().map(|rank| find(k, rank).map(cell)).collect(),
     };
     let scree = |(d, (shares, &rank)): (usize, (&Vec<f64>, &usize))| Scree {
-        mode: d + 1,
+        mode: d,
         rank,
         columns: shares.len(),
         share: shares.iter().take(rank).sum(),

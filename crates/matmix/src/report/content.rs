@@ -395,7 +395,7 @@ pub struct Tried {
 /// The variance along the directions of a mode, around the means of the components.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Scree {
-    /// Which mode, counted from 1.
+    /// The mode, counted from 0.
     pub mode: usize,
     /// Its rank.
     pub rank: usize,

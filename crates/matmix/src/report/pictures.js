@@ -198,7 +198,7 @@ function coordinate(mode, index) {
   const axis = view.axes[mode];
   const block = view.block[mode] || 1;
   const entry = index * block + (block - 1) / 2;
-  if (!axis || !axis.step) return `${(axis && axis.name) || `mode ${mode + 1}`} ${format(entry)}`;
+  if (!axis || !axis.step) return `${(axis && axis.name) || `mode ${mode}`} ${format(entry)}`;
   return `${axis.name} ${format(axis.start + axis.step * entry)}${axis.unit ? ` ${axis.unit}` : ""}`;
 }
 

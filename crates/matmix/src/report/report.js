@@ -127,7 +127,7 @@ function setUpModes() {
     const columns = Array.from({ length: rank }, (_, j) => Float64Array.from({ length: side }, (_, i) => loading[i * rank + j]));
     const strength = (column) => column.reduce((sum, v) => sum + v * v, 0);
     columns.sort((a, b) => strength(b) - strength(a));
-    const name = axisTitle(axis) || `mode ${mode + 1}`;
+    const name = axisTitle(axis) || `mode ${mode}`;
     const host = html("div", { class: "pair", "data-mode": mode });
     const [curves, spectrum] = [html("div", { class: "panel" }), html("div", { class: "panel" })];
     host.append(curves, spectrum);

@@ -179,12 +179,12 @@ fn ranks_that_do_not_fit() {
     assert_eq!(error, Error::RankCount { ranks: 3, order: 2 });
     says(&error, "3 rank(s) given for samples of order 2; give one per mode, or a single one for all modes");
     let error = try_rank(&[2, 4]).unwrap_err();
-    assert_eq!(error, Error::Rank { mode: 2, rank: 4, side: 3 });
-    says(&error, "rank 4 of mode 2 does not fit its side of 3; it must be between 1 and 3");
-    assert_eq!(try_rank(&[3]).unwrap_err(), Error::Rank { mode: 1, rank: 3, side: 2 });
-    assert_eq!(try_rank(&[0, 1]).unwrap_err(), Error::Rank { mode: 1, rank: 0, side: 2 });
+    assert_eq!(error, Error::Rank { mode: 1, rank: 4, side: 3 });
+    says(&error, "rank 4 of mode 1 does not fit its side of 3; it must be between 1 and 3");
+    assert_eq!(try_rank(&[3]).unwrap_err(), Error::Rank { mode: 0, rank: 3, side: 2 });
+    assert_eq!(try_rank(&[0, 1]).unwrap_err(), Error::Rank { mode: 0, rank: 0, side: 2 });
     let low = LowRankOptions { rank: vec![1, 9], ..LowRankOptions::default() };
-    assert_eq!(fit_low_rank(&six(), &low).unwrap_err(), Error::Rank { mode: 2, rank: 9, side: 3 });
+    assert_eq!(fit_low_rank(&six(), &low).unwrap_err(), Error::Rank { mode: 1, rank: 9, side: 3 });
     let one = vec![Matrix::zeros(2, 1)];
     let expected = Error::RankCount { ranks: 1, order: 2 };
     assert_eq!(Component::new(&[2, 3], vec![0.0; 6], one.clone(), 1.0).unwrap_err(), expected);
@@ -317,10 +317,10 @@ fn parameters_that_are_no_model() {
         assert_eq!(component(vec![0.0; 6], loadings(), noise), expected);
     }
     let tall = vec![Matrix::zeros(3, 1), Matrix::identity(3, 2)];
-    assert_eq!(component(vec![0.0; 6], tall, 1.0), "the loadings of mode 1 have 3 rows instead of 2");
+    assert_eq!(component(vec![0.0; 6], tall, 1.0), "the loadings of mode 0 have 3 rows instead of 2");
     let mut infinite = loadings();
     infinite[1][(2, 1)] = f64::INFINITY;
-    assert_eq!(component(vec![0.0; 6], infinite, 1.0), "the loadings of mode 2 hold NaN or infinity");
+    assert_eq!(component(vec![0.0; 6], infinite, 1.0), "the loadings of mode 1 hold NaN or infinity");
 
     let one = Component::new(&[2, 3], vec![0.0; 6], loadings(), 1.0).unwrap();
     let other =
@@ -346,11 +346,11 @@ fn parameters_that_are_no_model() {
     let identity = || Matrix::identity(3, 2);
     assert_eq!(low(vec![0.0; 2], identity()), "the mean has 2 numbers; shape 3 needs 3");
     assert_eq!(low(vec![f64::NAN; 3], identity()), "the mean holds NaN or infinity");
-    let oblique = "the columns of the loadings of mode 1 are not orthonormal";
+    let oblique = "the columns of the loadings of mode 0 are not orthonormal";
     assert_eq!(low(vec![0.0; 3], Matrix::from_fn(3, 2, |_, _| 1.0)), oblique);
-    let nan = "the loadings of mode 1 hold NaN or infinity";
+    let nan = "the loadings of mode 0 hold NaN or infinity";
     assert_eq!(low(vec![0.0; 3], Matrix::from_fn(3, 2, |_, _| f64::NAN)), nan);
-    assert_eq!(low(vec![0.0; 3], Matrix::identity(2, 2)), "the loadings of mode 1 have 2 rows instead of 3");
+    assert_eq!(low(vec![0.0; 3], Matrix::identity(2, 2)), "the loadings of mode 0 have 2 rows instead of 3");
     let error = Mixture::new(&[2, 3], vec![], vec![]).unwrap_err();
     says(&error, "these parameters are not a model: it has no components");
 }
@@ -647,7 +647,7 @@ fn labels_and_options_that_do_not_fit_the_data() {
     let refused = |options: &OpenOptions| open("demo:mnist", options).unwrap_err();
     let error = refused(&OpenOptions { labels: Some(path.clone()), ..OpenOptions::default() });
     says(&error, &format!("{}: 2 labels for 1000 samples; exactly one per sample is needed", path.display()));
-    assert_eq!(error, Error::LabelCount { path, array: None, labels: 2, samples: 1000 });
+    assert_eq!(error, Error::LabelCount { path, labels: 2, samples: 1000 });
     let error = refused(&OpenOptions { colour: true, ..OpenOptions::default() });
     let found = "the embedded data";
     assert_eq!(error, Error::OnlyImages { name: "demo:mnist".into(), option: ForImages::Colour, found });
@@ -702,7 +702,7 @@ fn a_label_too_few() {
     std::fs::write(&path, "a\n".repeat(999)).unwrap();
     let labels = Some(path.clone());
     let error = open("demo:mnist", &OpenOptions { labels, ..OpenOptions::default() }).unwrap_err();
-    assert_eq!(error, Error::LabelCount { path: path.clone(), array: None, labels: 999, samples: 1000 });
+    assert_eq!(error, Error::LabelCount { path: path.clone(), labels: 999, samples: 1000 });
     says(
         &error,
         &format!("{}: 999 labels for 1000 samples; exactly one per sample is needed", path.display()),

@@ -246,7 +246,7 @@ fn every_kind_of_damage_has_its_message() {
     refused(&with("means", &[2], &[0.0; 2]), "tensor `means` is missing or has no axis for the samples");
     refused(&with("means", &[2, 4, 0], &[]), "tensor `means` is 2×4×0; it should be 2×?×?");
     refused(&with("loadings.1", &[2, 5, 2], &[0.1; 20]), "tensor `loadings.1` is 2×5×2; it should be 2×4×?");
-    refused(&with("loadings.1", &[2, 4, 5], &[0.1; 40]), "rank 5 of mode 1 does not fit its side of 4");
+    refused(&with("loadings.1", &[2, 4, 5], &[0.1; 40]), "rank 5 of mode 0 does not fit its side of 4");
     refused(
         &with("noise_variances", &[2], &[0.1, -0.1]),
         "component 1: these parameters are not a model: a noise",
@@ -258,7 +258,7 @@ fn every_kind_of_damage_has_its_message() {
     let low = Parts::of(&saved(&low_rank(&[5, 4], &[2, 3], true)));
     refused(&low.clone().without("mean").bytes(), "it has no tensor `mean`");
     refused(&low.clone().with("mean", &[], &[1.0]).bytes(), "a sample of shape () holds nothing");
-    refused(&low.clone().with("loadings.2", &[4, 3], &[0.5; 12]).bytes(), "mode 2 are not orthonormal");
+    refused(&low.clone().with("loadings.2", &[4, 3], &[0.5; 12]).bytes(), "mode 1 are not orthonormal");
     refused(
         &low.clone().with("explained.1", &[3], &[0.5; 3]).bytes(),
         "tensor `explained.1` is 3; it should be 2",

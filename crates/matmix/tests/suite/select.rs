@@ -269,7 +269,7 @@ fn columns_that_fit_nothing_but_noise_are_told_of_and_dropped() {
         let dead: Vec<&Event> =
             whole.history.events.iter().filter(|e| matches!(e, Event::DeadColumns { .. })).collect();
         let expected = |mode| Event::DeadColumns { mode, rank: 6, needed: 3 };
-        assert_eq!(dead, [&expected(1), &expected(2)], "{components}");
+        assert_eq!(dead, [&expected(0), &expected(1)], "{components}");
         let pruned = fit(&samples, &FitOptions { prune: true, ..plain.clone() }).unwrap();
         assert_eq!(pruned.model.rank(), [3, 3]);
         assert_eq!(pruned.history.events.iter().filter(|e| matches!(e, Event::Pruned { .. })).count(), 2);

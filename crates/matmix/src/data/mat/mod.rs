@@ -74,14 +74,13 @@ fn read(
     let layout = Layout::of(path, variable, shape, count, &mut notes)?;
     let samples = layout.arrange(variable.elements().map_err(wrong)?)?;
     let labels = match labels {
+        Some(variable) if variable.count() != samples.len() => {
+            let (from, labels) = (format!("its variable `{}`", variable.name), variable.count());
+            notes.push(Note::OtherLabels { from, labels, samples: samples.len() });
+            None
+        }
         Some(variable) => {
             let within = |e: String| wrong(format!("in its variable `{}`: {e}", variable.name));
-            // Before as many as somebody may have written are unpacked.
-            let (samples, labels) = (samples.len(), variable.count());
-            if samples != labels {
-                let (path, array) = (path.to_owned(), Some(variable.name.clone()));
-                return Err(Error::LabelCount { path, array, labels, samples });
-            }
             notes.push(Note::Labels { from: format!("its variable `{}`", variable.name) });
             Some(
                 Labels::from_elements(&variable.dims, &variable.elements().map_err(wrong)?)
@@ -165,7 +164,8 @@ impl Layout {
             _ => usual_first,
         };
         if along_first != usual_first {
-            notes.push(Note::Axis { axis: if along_first { 1 } else { dims.len() }, shape: dims.clone() });
+            notes
+                .push(Note::Axis { axis: if along_first { 0 } else { dims.len() - 1 }, shape: dims.clone() });
         }
         let modes = match shape {
             Some(shape) => shape.to_vec(),
