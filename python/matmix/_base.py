@@ -50,7 +50,8 @@ class History:
     passes : float
         Passes over the whole set, those of a search and of all restarts included: one over a part counts as its share.
     events : list of dict
-        What a user should know: components begun anew or starved, noise variances at their floor.
+        What a user should know: components begun anew or starved, noise variances at their floor, redundant columns of
+        a mode (counted from 0).
     stop : str
         Why the fit ended: ``"converged"``, ``"max_iterations"`` or ``"stopped"``.
     restart : int

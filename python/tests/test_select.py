@@ -150,7 +150,7 @@ def test_dead_columns_are_told_of_and_pruned():
     truth.fit(X)
     whole = matmix.Mixture(1, rank=4, random_state=0).fit(X)
     dead = [event for event in whole.history_.events if event["event"] == "redundant_columns"]
-    assert [(event["mode"], event["rank"], event["needed"]) for event in dead] == [(1, 4, 2), (2, 4, 2)]
+    assert [(event["mode"], event["rank"], event["needed"]) for event in dead] == [(0, 4, 2), (1, 4, 2)]
     pruned = matmix.Mixture(1, rank=4, prune=True, random_state=0).fit(X)
     assert pruned.rank_ == (2, 2)
     assert pruned.score(X) == pytest.approx(truth.score(X), rel=1e-4)
