@@ -168,12 +168,13 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         dtype: Any = None,
         total: bool = False,
         then: Callable[[np.ndarray], np.ndarray] | None = None,
+        model: Any = None,
     ) -> Any:
-        """What the model answers about every sample, shape (N, *each); lazy for samples that Dask has.
+        """What the model, or another one in its place, answers about every sample, shape (N, *each); lazy for samples that Dask has.
 
         `then` makes something else of the answers about a block, where the block is.
         """
-        question = self.model_.question(questions)
+        question = (self.model_ if model is None else model).question(questions)
         dtype = samples.precision if dtype is None else np.dtype(dtype)
         asked = Asked(
             question,

@@ -28,6 +28,7 @@ __all__ = [
     "count_skipped",
     "default_preset",
     "described",
+    "detector_size",
     "digits",
     "estimate_noise",
     "files_of",
@@ -155,6 +156,7 @@ class MixtureModel:
     @property
     def n_parameters(self) -> int: ...
     def question(self, names: Sequence[str]) -> Question: ...
+    def supported(self, history: str) -> tuple[MixtureModel, str | None]: ...
     def inverse_transform(self, cores: _Floats) -> _Floats: ...
     def rebuild(self, cores: _Floats, components: _Ints) -> _Floats: ...
     def report(
@@ -386,6 +388,15 @@ def select_mixture(
     selection: str,
     callback: Callable[[Progress], Any] | None,
 ) -> tuple[MixtureModel, str, bool]: ...
+def detector_size(
+    x: NDArray[Any] | Elsewhere,
+    shape: Sequence[int],
+    *,
+    preset: str,
+    weights: _Floats | None,
+    scale: float,
+    options: str,
+) -> tuple[int, int, bool]: ...
 def fit_batch(
     x: NDArray[Any],
     shape: Sequence[int],

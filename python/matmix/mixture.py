@@ -452,6 +452,15 @@ class Mixture(DensityMixin, MixtureFitting):
         """ln p(X_n) of every sample, shape (N,)."""
         return self._answer(self._check(X), "log_likelihood", each=(), dtype=np.float64, total=True)
 
+    def _typicality(self, samples: Samples) -> np.ndarray:
+        """Scores by which outliers are ranked: ln p(X_n) of complete samples, under the components that data support."""
+        model, _ = self._supported()
+        return self._answer(samples, "typicality", each=(), dtype=np.float64, total=True, model=model)
+
+    def _supported(self) -> tuple[_matmix.MixtureModel, str | None]:
+        """The mixture of the components that data support, and the warning about the others."""
+        return self.model_.supported(self.history_.to_json())
+
     def score(self, X: Data, y: ArrayLike | None = None) -> float:
         """The mean log-likelihood per sample."""
         return float(self.score_samples(X).mean())

@@ -38,7 +38,9 @@ mod _matmix {
     #[pymodule_export]
     use super::low_rank::{LowRankModel, fit_low_rank};
     #[pymodule_export]
-    use super::mixture::{MixtureModel, described, fit_batch, fit_mixture, fit_warnings, select_mixture};
+    use super::mixture::{
+        MixtureModel, described, detector_size, fit_batch, fit_mixture, fit_warnings, select_mixture,
+    };
     #[pymodule_export]
     use super::names::{PublishedModel, default_preset};
     #[pymodule_export]

@@ -19,7 +19,7 @@ use crate::ask::Question;
 use crate::data::file;
 use crate::errors::{choice, detached, to_python};
 use crate::input::ModelInput;
-use crate::progress::{fit_listening, select_listening};
+use crate::progress::{detector_size_listening, fit_listening, select_listening};
 
 /// A fitted mixture.
 #[pyclass(frozen, module = "matmix._matmix")]
@@ -142,6 +142,30 @@ pub(crate) fn select_mixture(
     Ok((MixtureModel { model: chosen.fit.model }, history, interrupted))
 }
 
+/// Components and factors of the default model for outliers, and whether Ctrl-C ended their choice.
+#[pyfunction]
+#[pyo3(signature = (x, shape, *, preset, weights, scale, options))]
+pub(crate) fn detector_size(
+    py: Python<'_>,
+    x: Held<'_>,
+    shape: Vec<usize>,
+    preset: &str,
+    weights: Option<Numbers<'_>>,
+    scale: f64,
+    options: &str,
+) -> PyResult<(usize, usize, bool)> {
+    let meter = Arc::new(Meter::new());
+    let options: FitOptions = crate::errors::options(options)?;
+    let engine = x.engine(&shape, Some(preset), weights.as_ref(), scale, options.missing, &meter)?;
+    let abandon = || {
+        meter.stop();
+        x.abandon(py)
+    };
+    let ((components, factors), interrupted) =
+        x.fitted(detector_size_listening(py, &*engine, &options, &abandon))?;
+    Ok((components, factors, interrupted))
+}
+
 /// One batch of a fit in batches: the model, how many batches it has seen, and the batch's mean log-likelihood.
 #[pyfunction]
 #[pyo3(signature = (x, shape, *, preset, weights, scale, options, start, device, model, batches))]
@@ -239,6 +263,15 @@ impl MixtureModel {
     /// Questions about samples, by their names.
     fn question(&self, names: Vec<String>) -> PyResult<Question> {
         Question::new(self.model.clone().into(), &names)
+    }
+
+    /// The mixture of the components that the data of its fit support, and the warning about the others.
+    fn supported(&self, history: &str) -> PyResult<(Self, Option<String>)> {
+        let history =
+            serde_json::from_str(history).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let supported = self.model.supported(&history);
+        let words = supported.in_words();
+        Ok((Self { model: supported.model }, words))
     }
 
     /// The samples that cores of all components (N, K·ρ) stand for, shape (N, p_1, …).

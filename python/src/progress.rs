@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use matmix::fit::Observer;
-use matmix::{Engine, Fit, FitOptions, SelectOptions, Selection, fit_on, select_on};
+use matmix::{Engine, Fit, FitOptions, SelectOptions, Selection, detector_size, fit_on, select_on};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyStopIteration};
 use pyo3::prelude::*;
 
@@ -94,6 +94,17 @@ pub(crate) fn select_listening(
     let fit = FitOptions { threads, ..options.fit.clone() };
     let options = &SelectOptions { fit, ..options.clone() };
     listening(py, callback, abandon, |observer| select_on(engine, options, observer))
+}
+
+/// The same for the size of the default model for outliers; there is no callback.
+pub(crate) fn detector_size_listening(
+    py: Python<'_>,
+    engine: &dyn Engine,
+    options: &FitOptions,
+    abandon: &dyn Fn() -> PyResult<()>,
+) -> PyResult<((usize, usize), bool)> {
+    let options = &FitOptions { threads: pools::threads(options.threads), ..options.clone() };
+    listening(py, None, abandon, |observer| detector_size(engine, None, None, options, observer))
 }
 
 /// Whatever reports to an observer, on a thread of its own.

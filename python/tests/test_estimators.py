@@ -417,6 +417,44 @@ def test_explained_variance_and_errors_of_samples(digits):
     np.testing.assert_allclose(low.squared_errors(X), ((X - low.reconstruct(X)) ** 2).sum(axis=(1, 2)), rtol=1e-8)
 
 
+def test_the_default_detector_is_a_small_mixture_of_ppca(digits):
+    X, y = digits
+    known, others = X[y == 1], X[y == 8]
+    detector = matmix.OutlierDetector(random_state=0).fit(known[::2])
+    model = detector.estimator_
+    assert type(model) is matmix.MixPPCA
+    assert model.n_components == 1 and model.rank <= 8
+    again = matmix.OutlierDetector(random_state=0).fit(known[::2])
+    np.testing.assert_array_equal(again.score_samples(others), detector.score_samples(others))
+    inliers = detector.score_samples(known[1::2])
+    area = np.mean(detector.score_samples(others)[:, None] < inliers)
+    assert area > 0.95, area
+    # Weights of 0 leave samples out, and few samples are enough.
+    spoiled = np.concatenate([known[::2], others])
+    weights = np.repeat([1.0, 0.0], [len(known[::2]), len(others)])
+    weighted = matmix.OutlierDetector(random_state=0).fit(spoiled, sample_weight=weights)
+    assert np.mean(weighted.score_samples(others)[:, None] < inliers) > 0.95
+    assert matmix.OutlierDetector(random_state=0).fit(known[:5]).predict(known).shape == (len(known),)
+    # Missing cells.
+    broken = np.where(np.random.default_rng(0).random(known.shape) < 0.2, np.nan, known)
+    partial = matmix.OutlierDetector(missing="nan", random_state=0).fit(broken[::2])
+    assert np.mean(partial.score_samples(others)[:, None] < partial.score_samples(broken[1::2])) > 0.9
+    with pytest.raises(ValueError, match="finite|NaN"):
+        matmix.OutlierDetector().fit(broken)
+
+
+def test_an_outlier_with_a_component_of_its_own_is_an_outlier():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 6, 5))
+    X[0] += 100 * rng.normal(size=(6, 5))
+    model = matmix.Mixture(2, rank=1, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        detector = matmix.OutlierDetector(model, contamination=0.01).fit(X)
+    assert detector.score_samples(X).argmin() == 0
+    assert detector.predict(X)[0] == -1
+
+
 def test_outliers_are_found(digits):
     X = digits[0].copy()
     rng = np.random.default_rng(0)

@@ -395,14 +395,13 @@ def test_missing_cells_are_marked_counted_and_filled_in(browser):
     assert browser.logs() == []
 
 
-def test_outliers_of_partial_samples_are_ranked_by_observed_cell(browser):
+def test_outliers_of_partial_samples_are_ranked_by_score(browser):
     browser.open("missing")
     samples, outliers = browser.data()["samples"], browser.data()["outliers"]
-    likelihood = floats(samples["log_likelihood"])
-    standing = [likelihood[i] / (784 - samples["missing"][i]) for i in range(len(likelihood)) if samples["missing"][i] < 784]
+    standing = floats(samples["score"])
     shown = float(browser.one("#outlier-list figcaption b").text.replace("\u2212", "-"))
     assert shown == pytest.approx(min(standing), rel=1e-3)
-    assert "per observed cell" in browser.one("#outlier-chart").get_attribute("innerHTML")
+    assert "complete sample" in browser.one("#outlier-chart").get_attribute("innerHTML")
     assert samples["missing"][outliers[0]] < 784
 
 

@@ -145,6 +145,33 @@ impl Mixture {
         self.ask(samples, [Question::LogLikelihood]).map(|[x]| x)
     }
 
+    /// Scores that rank samples, those with missing cells included: the lower, the more of an outlier.
+    ///
+    /// ln p(X_n) for a complete sample. For one with missing cells ln p of a complete sample that is as far from the components, given how
+    /// distances over its number of cells vary; ln p itself grows or falls with every cell that is observed, by the unit of the values.
+    ///
+    /// ```
+    /// use matmix::{Component, Matrix, Missing, Mixture, Samples};
+    ///
+    /// let component = Component::new(&[4], vec![0.0; 4], vec![Matrix::identity(4, 1)], 0.01)?;
+    /// let model = Mixture::new(&[4], vec![1.0], vec![component])?;
+    /// // The second lacks half of its cells; the third is far off.
+    /// let cells = [[0.5, 0.1, -0.1, 0.1], [0.5, 0.1, f64::NAN, f64::NAN], [0.5, 0.4, -0.4, 0.4]];
+    /// let samples = Samples::from_vec(&[4], cells.concat())?.with_missing(Missing::Nan);
+    /// let (log_likelihoods, scores) = (model.score_samples(&samples)?, model.typicality(&samples)?);
+    /// assert_eq!((log_likelihoods[0], log_likelihoods[2]), (scores[0], scores[2]));
+    /// // Density of a cell is above 1 here: the sample with fewer cells has the smaller likelihood.
+    /// assert!(log_likelihoods[1] < log_likelihoods[0] - 1.0);
+    /// assert!((scores[1] - scores[0]).abs() < 1.0 && scores[2] < scores[1] - 10.0);
+    /// # Ok::<(), matmix::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the samples have another shape than the model, or one of them is not finite or cannot be read.
+    pub fn typicality(&self, samples: &dyn Engine) -> Result<Vec<f64>> {
+        self.ask(samples, [Question::Typicality]).map(|[x]| x)
+    }
+
     /// The (weighted) mean log-likelihood per sample.
     ///
     /// # Errors

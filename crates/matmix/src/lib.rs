@@ -57,15 +57,15 @@ pub use device::Device;
 pub use error::{Error, Result};
 pub use fit::{
     Algorithm, Checkpoint, Dof, Fit, FitOptions, LowRankFit, LowRankOptions, OnlineFit, Progress, Search,
-    SelectOptions, Selection, Start, StopRule, fit, fit_low_rank, fit_low_rank_on, fit_on, fit_with, select,
-    select_on,
+    SelectOptions, Selection, Start, StopRule, detector_size, fit, fit_low_rank, fit_low_rank_on, fit_on,
+    fit_with, select, select_on,
 };
 pub use gpu::Gpu;
 pub use infer::{Projection, Reconstruction};
 pub use linalg::Matrix;
 pub use model::{
     Candidate, Choice, Classes, Component, Criteria, Criterion, Drawn, Early, Event, History, LowRank,
-    Mixture, Model, Noise, Purpose, SearchMove, SearchStep, Searched, Stacked, StopReason,
+    Mixture, Model, Noise, Purpose, SearchMove, SearchStep, Searched, Stacked, StopReason, Supported,
 };
 pub use pass::{Backend, Engine, Imputed, Precision};
 pub use preset::{Preset, PresetFit};

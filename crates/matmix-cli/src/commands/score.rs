@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use matmix::{History, Missing};
 use serde_json::{Value, json};
 
 use crate::data_args::{DataOptions, Seen};
@@ -30,7 +31,7 @@ pub(crate) struct Score {
     output: Option<PathBuf>,
     #[command(flatten)]
     overwrite: Overwrite,
-    /// List the N least likely samples.
+    /// List the N least likely samples; those with missing cells by the score that compares with ln p of complete ones.
     #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N")]
     worst: Option<usize>,
     /// Print one JSON object with the log-likelihood of every sample.
@@ -52,18 +53,22 @@ impl Score {
         let on_stdout = target.as_ref().is_some_and(Target::is_stdout);
         target.iter().try_for_each(|target| target.beside_json(self.json, "S.npy"))?;
         let seen = Seen::new(&self.model, &self.data, &self.options)?;
-        let Scores { values: scores, order } = Scores::of(&seen, &self.device, quiet)?;
+        let Scores { log_likelihood: scores, ranked_by, order, note } =
+            Scores::of(&seen, &self.device, quiet)?;
         let n = scores.len();
         if let Some(target) = &target {
             target.write_array(&[n], &scores)?;
             target.say_wrote(quiet, "", "");
         }
         let worst = self.worst.map(|worst| &order[..worst.min(n)]);
+        if let (Some(_), Some(note)) = (worst, note) {
+            output::say(quiet, &format!("note: {note}"));
+        }
         let mean = scores.iter().sum::<f64>() / n as f64;
         if self.json {
-            return output::json(&object(&seen, &scores, mean, worst));
+            return output::json(&object(&seen, (&scores, &ranked_by), mean, worst));
         }
-        let text = words(&seen, &scores, mean, worst);
+        let text = words(&seen, (&scores, &ranked_by), mean, worst);
         if on_stdout {
             output::say(quiet, text.trim_end());
             return Ok(());
@@ -72,10 +77,14 @@ impl Score {
     }
 }
 
-/// The log-likelihood of every sample, and the samples by it, least likely first.
+/// Log-likelihood and score of every sample, and the order of the samples by score, outliers first.
 pub(crate) struct Scores {
-    pub(crate) values: Vec<f64>,
+    pub(crate) log_likelihood: Vec<f64>,
+    /// ln p of complete samples, and what compares with it of others.
+    pub(crate) ranked_by: Vec<f64>,
     pub(crate) order: Vec<usize>,
+    /// Warning about components left out of the scores.
+    pub(crate) note: Option<String>,
 }
 
 impl Scores {
@@ -84,18 +93,28 @@ impl Scores {
         let n = seen.data.samples.len();
         let _working = working(quiet, format!("scoring {}", plural(n, "sample")), &seen.data.samples);
         let backend = device.backend(&seen.view, mixture.n_components())?;
-        let rows = mixture.score_samples(&*backend.over(&seen.view)?)?;
+        let engine = backend.over(&seen.view)?;
         // The rows of a sample are independent in a model of rows: their log-likelihoods add up.
-        let values: Vec<f64> = rows.chunks_exact(seen.rows_each).map(|rows| rows.iter().sum()).collect();
+        let total = |rows: Vec<f64>| -> Vec<f64> {
+            rows.chunks_exact(seen.rows_each).map(|rows| rows.iter().sum()).collect()
+        };
+        let log_likelihood = total(mixture.score_samples(&*engine)?);
+        let supported = mixture.supported(seen.file.history.as_ref().unwrap_or(&History::default()));
+        // Of complete samples both are the same: no second pass.
+        let ranked_by = if seen.view.missing() == Missing::Nan || supported.is_reduced {
+            total(supported.model.typicality(&*engine)?)
+        } else {
+            log_likelihood.clone()
+        };
         let mut order: Vec<usize> = (0..n).collect();
-        order.sort_by(|&a, &b| values[a].total_cmp(&values[b]).then(a.cmp(&b)));
-        Ok(Self { values, order })
+        order.sort_by(|&a, &b| ranked_by[a].total_cmp(&ranked_by[b]).then(a.cmp(&b)));
+        Ok(Self { log_likelihood, ranked_by, order, note: supported.in_words() })
     }
 }
 
 /// One sample with its score, for JSON.
-pub(crate) fn scored(seen: &Seen, scores: &[f64], i: usize) -> Value {
-    let mut one = json!({ "sample": i, "log_likelihood": scores[i] });
+pub(crate) fn scored(seen: &Seen, scores: &[f64], ranked_by: &[f64], i: usize) -> Value {
+    let mut one = json!({ "sample": i, "log_likelihood": scores[i], "score": ranked_by[i] });
     if let Some(labels) = &seen.data.labels {
         one["label"] = labels.name(i).into();
     }
@@ -105,10 +124,13 @@ pub(crate) fn scored(seen: &Seen, scores: &[f64], i: usize) -> Value {
     one
 }
 
-fn words(seen: &Seen, scores: &[f64], mean: f64, worst: Option<&[usize]>) -> String {
+fn words(seen: &Seen, (scores, ranked_by): (&[f64], &[f64]), mean: f64, worst: Option<&[usize]>) -> String {
     let mut text = format!("mean log-likelihood {mean:.4} over {}\n", plural(scores.len(), "sample"));
     if let Some(worst) = worst {
         let mut head = vec!["sample", "log-likelihood"];
+        // Of complete samples both are the same.
+        let both = scores != ranked_by;
+        head.extend(both.then_some("score"));
         if seen.data.labels.is_some() {
             head.insert(1, "label");
         }
@@ -118,6 +140,7 @@ fn words(seen: &Seen, scores: &[f64], mean: f64, worst: Option<&[usize]>) -> Str
         let mut table = Table::new(head);
         for &i in worst {
             let mut row = vec![i.to_string(), format!("{:.4}", scores[i])];
+            row.extend(both.then(|| format!("{:.4}", ranked_by[i])));
             if let Some(labels) = &seen.data.labels {
                 row.insert(1, labels.name(i).to_string());
             }
@@ -131,7 +154,7 @@ fn words(seen: &Seen, scores: &[f64], mean: f64, worst: Option<&[usize]>) -> Str
     text
 }
 
-fn object(seen: &Seen, scores: &[f64], mean: f64, worst: Option<&[usize]>) -> Value {
+fn object(seen: &Seen, (scores, ranked_by): (&[f64], &[f64]), mean: f64, worst: Option<&[usize]>) -> Value {
     let mut all = json!({
         "n_samples": scores.len(), "mean_log_likelihood": mean, "log_likelihood": scores,
     });
@@ -139,7 +162,7 @@ fn object(seen: &Seen, scores: &[f64], mean: f64, worst: Option<&[usize]>) -> Va
         all["names"] = names.iter().map(String::as_str).collect();
     }
     if let Some(worst) = worst {
-        let one = |&i: &usize| scored(seen, scores, i);
+        let one = |&i: &usize| scored(seen, scores, ranked_by, i);
         all["worst"] = worst.iter().map(one).collect();
     }
     all

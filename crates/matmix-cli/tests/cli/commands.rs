@@ -1,6 +1,7 @@
 //! Every command once, with what it prints.
 
 use matmix::Samples;
+use matmix::data::npy;
 
 use crate::{SMALL, fit, ok, run, snapshot};
 
@@ -413,5 +414,37 @@ fn on_the_digits_the_mixture_is_better_than_glram_for_every_k() {
     }
     for name in ["results.csv", "table.csv", "error.svg", "reconstructions.png", "report.md"] {
         assert!(folder.path().join("out").join(name).exists(), "{name}");
+    }
+}
+
+#[test]
+fn outliers_need_no_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    // Sixty samples along two directions, and two that are not.
+    let value = |i: usize| {
+        let (sample, cell) = (i / 12, i % 12);
+        let (a, b) = ((sample * 37 % 61) as f64, (sample * 23 % 53) as f64);
+        let x = a * (1.0 + cell as f64) + b * (cell as f64 - 4.0).powi(2) + (i * 71 % 19) as f64;
+        if sample >= 60 { 300.0 * (1 - 2 * (cell as i32 % 2)) as f64 + x } else { x }
+    };
+    npy::write_array(path.join("x.npy"), &[62, 4, 3], &(0..744).map(value).collect::<Vec<f64>>()).unwrap();
+    let found = |more: &[&str]| {
+        let output = ok(path, &[&["outliers", "x.npy", "--contamination", "0.033", "--json"], more].concat());
+        let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let samples = told["outliers"].as_array().unwrap().iter().map(|one| one["sample"].as_u64().unwrap());
+        let mut samples: Vec<u64> = samples.collect();
+        samples.sort_unstable();
+        (samples, String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for more in [&[][..], &["--seed", "3"], &["-k", "1", "-r", "2"], &["--missing", "nan"]] {
+        let (samples, said) = found(more);
+        assert_eq!(samples, [60, 61], "{more:?}");
+        assert!(said.contains("fitted a mixture of PPCA: "), "{said}");
+    }
+    assert!(found(&["-k", "1", "-r", "2"]).1.contains("1 component with 2 factors each"));
+    ok(path, &["fit", "x.npy", "-r", "1", "-o", "m.mm"]);
+    for wrong in [&["outliers", "m.mm"][..], &["outliers", "m.mm", "x.npy", "-k", "2"]] {
+        assert_eq!(run(path, wrong).status.code(), Some(2), "{wrong:?}");
     }
 }

@@ -101,3 +101,36 @@ fn masks_and_transparency_that_cannot_be_meant() {
     snapshot!("misuse_alpha_of_an_array", path, &fit(&["--missing", "alpha"]));
     snapshot!("misuse_missing_word", path, &fit(&["--missing", "transparent"]));
 }
+
+/// Samples with missing cells have the same outliers in another unit.
+#[test]
+fn the_unit_does_not_change_who_is_an_outlier() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let value = |i: usize| {
+        let (sample, cell) = (i / 12, i % 12);
+        let x = (sample * 37 % 17) as f64 * (1.0 + cell as f64) + (i * i % 23) as f64;
+        if sample % 2 == 0 && (i * 7919 % 11) < sample % 10 { f64::NAN } else { x }
+    };
+    let values: Vec<f64> = (0..720).map(value).collect();
+    let lists = [2f64.powi(-20), 1.0, 2f64.powi(20)].map(|unit| {
+        let scaled: Vec<f64> = values.iter().map(|x| unit * x).collect();
+        npy::write_array(path.join("x.npy"), &[60, 4, 3], &scaled).unwrap();
+        ok(
+            path,
+            &["fit", "x.npy", "--missing", "nan", "-r", "1", "--max-iter", "20", "--tol", "0", "-o", "m.mm"],
+        );
+        let list = |args: &[&str], key: &str| {
+            let output = ok(path, &[args, &["m.mm", "x.npy", "--json", "-q"]].concat());
+            let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+            let samples = told[key].as_array().unwrap().iter();
+            samples.map(|one| one["sample"].as_u64().unwrap()).collect::<Vec<_>>()
+        };
+        let outliers = list(&["outliers", "--contamination", "0.5"], "outliers");
+        assert_eq!(list(&["score", "--worst", "30"], "worst"), outliers);
+        outliers
+    });
+    assert!(lists[0] == lists[1] && lists[1] == lists[2], "{lists:?}");
+    let incomplete = lists[1].iter().filter(|sample| *sample % 2 == 0).count();
+    assert!((8..=22).contains(&incomplete), "{:?}", lists[1]);
+}

@@ -9,7 +9,7 @@ use super::plan::cheapest_last;
 use super::redo::{self, Work};
 use crate::data::Samples;
 use crate::error::Result;
-use crate::model::Mixture;
+use crate::model::{Mixture, Typicality};
 use crate::pass::{Answers, AskPass, Precision, Question};
 use crate::simd::{Instructions, Real};
 
@@ -23,13 +23,14 @@ pub(super) fn ask(
 ) -> Result<()> {
     let double = Precision::Auto.is_double(samples.element(), model);
     let way = if pass.needs_all() { Way::AllDensities } else { Way::Best(samples.len()) };
-    redo::fold(samples, on, double, &Ask { pass, model, way }, each)
+    redo::fold(samples, on, double, &Ask { pass, model, way, typicality: Typicality::new(model) }, each)
 }
 
 struct Ask<'a> {
     pass: &'a AskPass,
     model: &'a Mixture,
     way: Way,
+    typicality: Typicality,
 }
 
 impl Work for Ask<'_> {
@@ -164,6 +165,8 @@ trait Known {
     fn best(&self) -> usize;
     fn log_likelihood(&self) -> f64;
     fn log_density(&self, slot: usize) -> f64;
+    /// ln p(X), or that of a complete sample as far away.
+    fn typicality(&self, of: &Typicality) -> f64;
     /// Over the observed cells.
     fn squared_error(&self) -> f64;
     fn core(&self, k: usize, out: &mut [f64]);
@@ -184,6 +187,10 @@ impl<T: Real> Known for Found<'_, T> {
 
     fn log_density(&self, slot: usize) -> f64 {
         Found::log_density(self, slot)
+    }
+
+    fn typicality(&self, _: &Typicality) -> f64 {
+        self.log_likelihood
     }
 
     fn squared_error(&self) -> f64 {
@@ -212,6 +219,10 @@ impl<T: Real> Known for PartialFound<'_, T> {
         PartialFound::log_density(self, slot)
     }
 
+    fn typicality(&self, of: &Typicality) -> f64 {
+        of.score(self.observed(), self.distances())
+    }
+
     fn squared_error(&self) -> f64 {
         PartialFound::squared_error(self)
     }
@@ -223,7 +234,7 @@ impl<T: Real> Known for PartialFound<'_, T> {
 
 /// The answers about one sample. A function of its own: nothing in it is a matter of vectors.
 fn answer(ask: &Ask<'_>, found: &impl Known, row: &mut [f64], core: &mut [f64]) {
-    let Ask { pass, model, .. } = ask;
+    let Ask { pass, model, typicality, .. } = ask;
     let best = found.best();
     let (mut rest, rho) = (row, model.core_len());
     for question in &pass.questions {
@@ -232,6 +243,7 @@ fn answer(ask: &Ask<'_>, found: &impl Known, row: &mut [f64], core: &mut [f64]) 
         match question {
             Question::Component => out[0] = best as f64,
             Question::LogLikelihood => out[0] = found.log_likelihood(),
+            Question::Typicality => out[0] = found.typicality(typicality),
             Question::Entropy => {
                 let uncertain = found.shares().map(|(_, g)| g).filter(|&g| g > 0.0 && g < 1.0);
                 out[0] = uncertain.map(|g| -g * g.ln()).sum();

@@ -129,7 +129,8 @@ impl Fetched {
         let each = count * ready.components;
         Ok(match question {
             Question::Component => self.bests.iter().map(|&k| f64::from(k)).collect(),
-            Question::LogLikelihood => self.log_likelihoods.clone(),
+            // No cell of these samples is missing.
+            Question::LogLikelihood | Question::Typicality => self.log_likelihoods.clone(),
             Question::Entropy => fetch(device, found.entropies, count)?,
             Question::SquaredError => fetch(device, found.errors, count)?,
             Question::LogDensities => fetch(device, found.logs, each)?,

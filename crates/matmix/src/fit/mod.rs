@@ -9,6 +9,7 @@
 //! | `updates` | how many passes an iteration is |
 //! | `maximize` | the M-step: parameters from sums |
 //! | `select` | how many components, of what rank |
+//! | `detector` | the size of the default model for outliers |
 //! | `start` | where a mixture begins |
 //! | `by_class` | where it begins if labels of samples are known |
 //! | `search` | a better place to begin, by splits and merges |
@@ -25,6 +26,7 @@
 pub mod accelerate;
 mod by_class;
 mod checkpoint;
+mod detector;
 mod few_samples;
 mod identity;
 mod iterate;
@@ -44,6 +46,7 @@ mod steps;
 mod threads;
 mod updates;
 
+pub use detector::detector_size;
 pub use iterate::{Finished, LoopOptions, Observer, Progress, iterate};
 pub use low_rank::{LowRankFit, LowRankOptions, fit_low_rank, fit_low_rank_on};
 pub use mixture::{Fit, fit, fit_on, fit_with};

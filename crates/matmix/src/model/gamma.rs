@@ -39,6 +39,16 @@ pub(crate) fn log_less_digamma(a: f64) -> f64 {
     difference + 0.5 / large + y * series
 }
 
+/// ψ′(a) for a > 0: the variance of the logarithm of a Gamma variable of this shape.
+pub(super) fn trigamma(a: f64) -> f64 {
+    let n = steps_to_large(a);
+    let large = a + n as f64;
+    let steps: f64 = (0..n).map(|i| (a + i as f64).powi(-2)).sum();
+    let y = 1.0 / (large * large);
+    let series = 1.0 / 6.0 - y * (1.0 / 30.0 - y * (1.0 / 42.0 - y * (1.0 / 30.0 - y * (5.0 / 66.0))));
+    steps + 1.0 / large + 0.5 * y + series * y / large
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,6 +93,20 @@ mod tests {
             let h = 1e-4 * a;
             let slope = (log_gamma_ratio(a - h, 2.0 * h) + 2.0 * h * (a - h).ln()) / (2.0 * h);
             assert!((a.ln() - slope - log_less_digamma(a)).abs() < 1e-7, "{a}");
+        }
+    }
+
+    /// ψ′(1) = π²/6, ψ′(½) = π²/2, and ψ′ is the slope of ψ.
+    #[test]
+    fn trigamma_is_the_slope_of_digamma() {
+        let square = std::f64::consts::PI.powi(2);
+        assert!((trigamma(1.0) - square / 6.0).abs() < 1e-13);
+        assert!((trigamma(0.5) - square / 2.0).abs() < 1e-13);
+        for a in [0.3, 2.0, 8.0, 30.0, 500.0] {
+            let h = 1e-4 * a;
+            let digamma = |a: f64| a.ln() - log_less_digamma(a);
+            let slope = (digamma(a + h) - digamma(a - h)) / (2.0 * h);
+            assert!((slope / trigamma(a) - 1.0).abs() < 1e-6, "{a}");
         }
     }
 }

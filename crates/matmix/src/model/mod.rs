@@ -10,6 +10,8 @@
 //! | `component` | mean, loadings and noise of one component, and the list of its parameters |
 //! | `density` | densities and posteriors |
 //! | `gamma` | what Student-t densities need of Γ |
+//! | `support` | components that data support |
+//! | `typicality` | scores that rank samples with different numbers of observed cells |
 //! | `partial` | densities and posteriors of samples with missing cells |
 //! | `low_rank` | orthonormal loadings without noise |
 //! | `canonical` | the one representative of all loadings that mean the same |
@@ -31,6 +33,8 @@ mod mixture;
 mod partial;
 mod prune;
 mod sampling;
+mod support;
+mod typicality;
 
 pub use any::Model;
 pub(crate) use canonical::fix_sign;
@@ -45,6 +49,8 @@ pub use low_rank::LowRank;
 pub use mixture::{Criteria, Mixture};
 pub(crate) use partial::{Chance, Holes, Pattern};
 pub use sampling::Drawn;
+pub use support::Supported;
+pub(crate) use typicality::Typicality;
 
 use crate::error::{Error, Result};
 use crate::linalg::Matrix;

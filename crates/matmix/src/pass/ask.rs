@@ -29,6 +29,8 @@ choices! {
         Component = "component",
         /// ln p(X).
         LogLikelihood = "log_likelihood",
+        /// ln p(X); for a sample with missing cells that of a complete sample that is as far from the components.
+        Typicality = "typicality",
         /// −Σ_k γ ln γ.
         Entropy = "entropy",
         /// ‖X − X̂‖², rebuilt by the most probable component.
@@ -53,7 +55,9 @@ impl Question {
     pub fn width(self, model: &Model) -> usize {
         let components = model.n_components();
         match self {
-            Self::Component | Self::LogLikelihood | Self::Entropy | Self::SquaredError => 1,
+            Self::Component | Self::LogLikelihood | Self::Typicality | Self::Entropy | Self::SquaredError => {
+                1
+            }
             Self::LogDensities | Self::Responsibilities => components,
             Self::Core => model.core_len(),
             Self::AllCores => components * model.core_len(),

@@ -457,6 +457,8 @@ pub struct StoredSamples {
     pub label_names: Vec<String>,
     /// ln p(X_n).
     pub log_likelihood: Floats,
+    /// The score that ranks samples: ln p(X_n) of complete samples where all components are supported.
+    pub score: Floats,
     /// ‖X − X̂‖.
     pub error: Floats,
     /// ‖X − X̂‖ / ‖X − M‖, M being the mean of all samples.

@@ -4,11 +4,10 @@ use std::collections::HashMap;
 
 use super::content::Histogram;
 use super::recognition::Mistake;
-use super::survey::Survey;
 use crate::data::Samples;
 use crate::error::Result;
 use crate::infer::ask;
-use crate::model::Mixture;
+use crate::model::{Mixture, Supported};
 use crate::pass::Question;
 
 /// How many samples a strip of pictures shows.
@@ -25,8 +24,7 @@ pub(crate) struct Findings {
     pub(crate) component: Vec<usize>,
     /// Its probability.
     pub(crate) responsibility: Vec<f64>,
-    /// What samples are compared by: ln p(X_n), where cells are missing for each observed one, since densities of different numbers of
-    /// cells do not compare. Infinite where nothing was observed: nothing speaks against such a sample.
+    /// Score that ranks samples: [`Mixture::typicality`] of the supported components.
     pub(crate) standing: Vec<f64>,
     /// The same of ln p(X_n|k) under that component.
     pub(crate) standing_within: Vec<f64>,
@@ -38,29 +36,29 @@ pub(crate) struct Findings {
 
 impl Findings {
     /// One pass over the samples.
-    pub(crate) fn new(model: &Mixture, samples: &Samples<'_>, survey: &Survey) -> Result<Self> {
+    pub(crate) fn new(model: &Mixture, supported: &Supported, samples: &Samples<'_>) -> Result<Self> {
         let questions = [
             Question::Component,
             Question::LogLikelihood,
+            Question::Typicality,
             Question::Entropy,
             Question::SquaredError,
             Question::Responsibilities,
         ];
-        let [component, log_likelihood, entropies, squared_error, gamma] =
+        let [component, log_likelihood, standing, entropies, squared_error, gamma] =
             ask(model.clone().into(), samples, questions)?;
         let component: Vec<usize> = component.into_iter().map(|k| k as usize).collect();
         let gamma = gamma.chunks_exact(model.n_components()).zip(&component);
         let responsibility: Vec<f64> = gamma.map(|(gamma, &best)| gamma[best]).collect();
         // p(X|k) = p(X) γ / π.
-        let density = |n: usize| log_likelihood[n] + (responsibility[n] / model.weights()[component[n]]).ln();
-        let standing = |n: usize, log_density: f64| match (survey.missing(), survey.observed(n)) {
-            (0, _) => log_density,
-            (_, 0) => f64::INFINITY,
-            (_, observed) => log_density / observed as f64,
-        };
+        let within = |n: usize| standing[n] + (responsibility[n] / model.weights()[component[n]]).ln();
+        let standing_within = (0..component.len()).map(within).collect();
         let all = Self {
-            standing: (0..component.len()).map(|n| standing(n, log_likelihood[n])).collect(),
-            standing_within: (0..component.len()).map(|n| standing(n, density(n))).collect(),
+            standing_within,
+            standing: match supported.is_reduced {
+                true => supported.model.typicality(samples)?,
+                false => standing,
+            },
             entropy: entropies.iter().enumerate().map(|(n, e)| samples.weight(n) * e).sum(),
             component,
             log_likelihood,

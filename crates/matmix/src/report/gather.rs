@@ -36,7 +36,8 @@ pub fn gather(model: &Mixture, samples: &Samples<'_>, options: &ReportOptions) -
         });
     }
     let survey = survey(samples)?;
-    let findings = Findings::new(model, samples, &survey)?;
+    let supported = model.supported(options.history.as_ref().unwrap_or(&History::default()));
+    let findings = Findings::new(model, &supported, samples)?;
     let own = |n: usize| model.components()[findings.component[n]].mean();
     let [spread, mut distance] = squared_distances(samples, |n| [&survey.mean, own(n)])?;
     if survey.missing() > 0 {
@@ -113,6 +114,7 @@ pub fn gather(model: &Mixture, samples: &Samples<'_>, options: &ReportOptions) -
         summary,
         warnings: warnings(history)
             .into_iter()
+            .chain(supported.in_words())
             .chain(missing.iter().flat_map(missing::warnings))
             .chain(idle(model, criteria.bic, total(&spread), samples, &survey))
             .collect(),
@@ -191,6 +193,7 @@ fn stored(
         label: labels.map(|l| cast.index.iter().map(|&n| l.index[n]).collect()).unwrap_or_default(),
         label_names: labels.map(|l| l.names.clone()).unwrap_or_default(),
         log_likelihood: column(&findings.log_likelihood),
+        score: column(&findings.standing),
         error: Floats::new(cast.index.iter().map(|&n| findings.squared_error[n].max(0.0).sqrt())),
         relative_error: column(relative_error),
         core: Floats::new(cores),

@@ -52,7 +52,7 @@ const stored = {
   ...data.samples,
   count: data.samples.index.length,
 };
-for (const name of ["responsibility", "log_likelihood", "error", "relative_error", "core", "x", "y", "low", "high"]) {
+for (const name of ["responsibility", "log_likelihood", "score", "error", "relative_error", "core", "x", "y", "low", "high"]) {
   stored[name] = floats(data.samples[name]);
 }
 stored.pixels = bytes(data.samples.pixels);
@@ -60,7 +60,7 @@ stored.holes = bytes(data.samples.holes);
 const partial = stored.missing.length > 0;
 
 // What samples are compared by: densities of different numbers of cells do not compare.
-const standing = (position) => (partial ? stored.log_likelihood[position] / (product(data.summary.shape) - stored.missing[position]) : stored.log_likelihood[position]);
+const standing = (position) => stored.score[position];
 
 // B ×_1 U^(1) … ×_D U^(D), plus the mean unless only the change is wanted: one mode after the other, in doubles.
 function compose(k, core, withMean = true) {

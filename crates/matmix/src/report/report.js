@@ -1,7 +1,7 @@
 // Part 3 of 3: the sections of the page, in the page's order.
 
 const likelihoodName = "Log-likelihood";
-const standingName = partial ? "Log-likelihood per observed cell" : likelihoodName;
+const standingName = partial ? "Score: log-likelihood of a complete sample as far away" : likelihoodName;
 
 // ---- the head ------------------------------------------------------------------------------------------------
 

@@ -41,3 +41,4 @@ mod resume;
 mod search;
 mod select;
 mod student_t;
+mod typicality;

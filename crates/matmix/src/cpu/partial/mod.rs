@@ -316,6 +316,11 @@ impl<T: Real> PartialFound<'_, T> {
         self.state.log_densities[k]
     }
 
+    /// Component, γ and δ, over the observed cells, of all components.
+    pub(super) fn distances(&self) -> impl Iterator<Item = (usize, f64, f64)> {
+        self.gamma().iter().zip(&self.state.deltas).enumerate().map(|(k, (&gamma, &delta))| (k, gamma, delta))
+    }
+
     /// How many cells were observed.
     pub(super) fn observed(&self) -> usize {
         self.of.model.sample_len() - self.pattern.missing.len()
