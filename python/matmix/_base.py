@@ -170,7 +170,7 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         then: Callable[[np.ndarray], np.ndarray] | None = None,
         model: Any = None,
     ) -> Any:
-        """What the model, or another one in its place, answers about every sample, shape (N, *each); lazy for samples that Dask has.
+        """What the model, or `model` in its place, answers about every sample, shape (N, *each); lazy for Dask.
 
         `then` makes something else of the answers about a block, where the block is.
         """

@@ -453,7 +453,7 @@ class Mixture(DensityMixin, MixtureFitting):
         return self._answer(self._check(X), "log_likelihood", each=(), dtype=np.float64, total=True)
 
     def _typicality(self, samples: Samples) -> np.ndarray:
-        """Scores by which outliers are ranked: ln p(X_n) of complete samples, under the components that data support."""
+        """Scores that rank outliers: ln p(X_n) of complete samples, under the components that data support."""
         model, _ = self._supported()
         return self._answer(samples, "typicality", each=(), dtype=np.float64, total=True, model=model)
 

@@ -117,9 +117,9 @@ class OutlierDetector(OutlierMixin, BaseEstimator):
     def score_samples(self, X: Data) -> np.ndarray:
         """Score of every sample, shape (N,): the lower, the more of an outlier.
 
-        ln p(X_n) of complete samples. Of a sample with missing cells it is ln p of a complete sample that is as far from
-        the components, given how distances over its number of cells vary: neither the number of missing cells nor the unit
-        of the values decides who comes first. A sample without an observed cell scores as a typical sample.
+        ln p(X_n) of complete samples. Of a sample with missing cells it is ln p of a complete sample that is as far
+        from the components, given how distances over its number of cells vary. Neither the number of missing cells
+        nor the unit of the values decides who comes first. A sample without an observed cell scores as typical.
         """
         check_is_fitted(self)
         return self.estimator_._typicality(check_samples(self.estimator_, X, reset=False, owner=self))

@@ -439,7 +439,7 @@ def test_the_default_detector_is_a_small_mixture_of_ppca(digits):
     broken = np.where(np.random.default_rng(0).random(known.shape) < 0.2, np.nan, known)
     partial = matmix.OutlierDetector(missing="nan", random_state=0).fit(broken[::2])
     assert np.mean(partial.score_samples(others)[:, None] < partial.score_samples(broken[1::2])) > 0.9
-    with pytest.raises(ValueError, match="finite|NaN"):
+    with pytest.raises(ValueError, match="finite"):
         matmix.OutlierDetector().fit(broken)
 
 
