@@ -29,6 +29,7 @@ pub fn digits() -> DataSet {
         names: None,
         notes: Vec::new(),
         mask: None,
+        white: None,
     }
 }
 

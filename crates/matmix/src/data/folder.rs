@@ -91,7 +91,7 @@ pub fn open_picture(path: &Path, options: &OpenOptions) -> Result<Option<DataSet
     let (mut notes, paths) = (Vec::new(), [path.to_owned()]);
     let (folder, name) = (path.parent().unwrap_or(Path::new("")), path.display().to_string());
     let listed = Listed::of(folder, &paths, &mut notes)?;
-    let Found { samples, labels, names, notes, .. } =
+    let Found { samples, labels, names, white, notes, .. } =
         gather(&name, folder, listed, None, options, Purpose::of(options), notes)?;
     let shape = samples.shape().to_vec();
     let of = mask::Data { shapes: [&shape; 2], len: 1, chosen: None, names: names.as_deref() };
@@ -99,7 +99,7 @@ pub fn open_picture(path: &Path, options: &OpenOptions) -> Result<Option<DataSet
     if let Some(scale) = options.scale {
         samples = samples.scaled(scale)?;
     }
-    Ok(Some(DataSet { samples, labels, name, format: "image", names, notes, mask }))
+    Ok(Some(DataSet { samples, labels, name, format: "image", names, notes, mask, white }))
 }
 
 /// One picture that may become a sample.
@@ -138,7 +138,7 @@ impl<'f> Listed<'f> {
             }
             let several = contents.pages.len() > 1;
             for header in contents.pages {
-                let name = if several { format!("{name}#{}", header.page + 1) } else { name.clone() };
+                let name = if several { format!("{name}#{}", header.page.number + 1) } else { name.clone() };
                 listed.entries.push(Entry { file, header: Some(header), name });
             }
         }
@@ -217,7 +217,12 @@ fn gather(
         _ => Samples::from_source(Arc::new(images))?,
     };
     let chosen = Some((len, chosen.unwrap_or_else(|| (0..len).collect())));
-    Ok(Found { samples, labels, array: None, names: Some(names), notes, chosen })
+    let white = match headers.iter().map(|header| header.depth).max() {
+        Some(Depth::U8) => Some(255.0),
+        Some(Depth::U16) => Some(65_535.0),
+        _ => None,
+    };
+    Ok(Found { samples, labels, array: None, names: Some(names), white, notes, chosen })
 }
 
 fn read_header(path: &Path) -> Result<(ImageFile, Header)> {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 
 use super::file::{self, Identity};
-use super::image::{self, Contents, Depth, Header, Pixels, Room, Values};
+use super::image::{self, Contents, Depth, Header, Page, Pixels, Room, Values};
 use super::marked::Unobserved;
 use super::open::OpenOptions;
 use super::source::{Buffer, Chunk, Element, Residence, Source};
@@ -41,7 +41,7 @@ impl ImageFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) file: usize,
-    pub(super) page: usize,
+    pub(super) page: Page,
 }
 
 /// What a picture is read for.
@@ -150,7 +150,7 @@ impl Images {
             let of = &self.files[pages[0].file];
             let file = file::open_again(&of.path, &of.identity)?;
             let room = Room { file: of.identity.bytes };
-            let numbers: Vec<usize> = pages.iter().map(|place| place.page).collect();
+            let numbers: Vec<Page> = pages.iter().map(|place| place.page).collect();
             image::decode(BufReader::new(file), room, &numbers, |pixels| self.put(pixels, buffer))
                 .map_err(|problem| Error::format(&of.path, FORMAT, problem))?;
         }

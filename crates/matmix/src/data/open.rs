@@ -139,6 +139,8 @@ pub struct DataSet {
     pub notes: Vec<Note>,
     /// Which cells were observed, if one mask said it for all samples.
     pub mask: Option<Vec<bool>>,
+    /// The stored value of white, where samples are images of whole numbers: 255, or 65535 if any image has 16 bits.
+    pub white: Option<f64>,
 }
 
 /// What a reader finds in a file.
@@ -148,6 +150,7 @@ pub(super) struct Found {
     /// Which of several arrays.
     pub(super) array: Option<String>,
     pub(super) names: Option<Vec<String>>,
+    pub(super) white: Option<f64>,
     pub(super) notes: Vec<Note>,
     /// How many samples there are to choose from, and which were chosen, where a reader did that itself.
     pub(super) chosen: Option<(usize, Vec<usize>)>,
@@ -156,7 +159,7 @@ pub(super) struct Found {
 impl Found {
     /// Samples and nothing else.
     pub(super) fn plain(samples: Samples<'static>) -> Self {
-        Self { samples, labels: None, array: None, names: None, notes: Vec::new(), chosen: None }
+        Self { samples, labels: None, array: None, names: None, white: None, notes: Vec::new(), chosen: None }
     }
 }
 
@@ -256,7 +259,7 @@ fn open_one(spec: &str, options: &OpenOptions) -> Result<DataSet> {
         Some(array) => format!("{}:{array}", path.display()),
         None => called(spec).to_string(),
     };
-    let Found { mut samples, mut labels, names, notes, mut chosen, .. } = found;
+    let Found { mut samples, mut labels, names, white, notes, mut chosen, .. } = found;
     let len = chosen.as_ref().map_or(samples.len(), |(len, _)| *len);
     if !kind.is_images() {
         if let Some(labels) = &given {
@@ -295,7 +298,7 @@ fn open_one(spec: &str, options: &OpenOptions) -> Result<DataSet> {
         }
         samples = samples.with_memory_budget(budget);
     }
-    Ok(DataSet { samples, labels, name, format, names, notes, mask })
+    Ok(DataSet { samples, labels, name, format, names, notes, mask, white })
 }
 
 /// Whether there is memory for the files that have to be put in order first.

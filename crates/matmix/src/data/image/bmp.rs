@@ -1,6 +1,8 @@
 //! BMP as programs write it: palettes of 1, 4 and 8 bits, 24 and 32 bits per pixel.
+//!
+//! Without a mask the fourth byte of a pixel is alpha if it differs between pixels, and unused otherwise: programs write both.
 
-use std::io::{BufRead, Read, Seek};
+use std::io::{BufRead, Read, Seek, SeekFrom};
 
 use super::pixels::{Channels, Depth, Pixels, Values};
 use super::{Header, Problem, Room, rest};
@@ -10,24 +12,22 @@ const FILE_HEADER: usize = 14;
 /// The longest header with masks and a palette.
 const HEADERS: u64 = 14 + 124 + 16 + 1024;
 
-pub(super) fn header(file: impl BufRead + Seek, room: Room) -> Problem<Header> {
+pub(super) fn header(mut file: impl BufRead + Seek, room: Room) -> Problem<Header> {
     let mut start = Vec::new();
-    file.take(HEADERS).read_to_end(&mut start).map_err(|e| e.to_string())?;
-    Ok(Layout::parse(&start, room)?.header())
+    file.by_ref().take(HEADERS).read_to_end(&mut start).map_err(|e| e.to_string())?;
+    let layout = Layout::parse(&start, room)?;
+    if !layout.is_undecided() {
+        return Ok(layout.header());
+    }
+    file.seek(SeekFrom::Start(0)).map_err(|e| e.to_string())?;
+    Ok(layout.decided(&rest(file, room)?)?.header())
 }
 
 pub(super) fn decode(file: impl BufRead + Seek, room: Room) -> Problem<Pixels> {
     let bytes = rest(file, room)?;
-    let layout = Layout::parse(&bytes, room)?;
+    let layout = Layout::parse(&bytes, room)?.decided(&bytes)?;
     let (rows, columns, channels) = (layout.rows, layout.columns, layout.channels());
-    let body = layout.begin.checked_add(layout.row_bytes * rows);
-    let body = body.and_then(|end| bytes.get(layout.begin..end)).ok_or_else(|| {
-        let needed = layout.row_bytes * rows;
-        let found = bytes.len().saturating_sub(layout.begin);
-        format!(
-            "its {rows}×{columns} pixels take {needed} bytes, but {found} are there; the file is cut short"
-        )
-    })?;
+    let body = layout.body(&bytes)?;
     let mut values = Vec::with_capacity(rows * columns * channels.count());
     for i in 0..rows {
         let stored = if layout.top_down { i } else { rows - 1 - i };
@@ -42,6 +42,8 @@ enum Kind {
     Palette { bits: usize, colours: Vec<[u8; 3]> },
     /// So many bytes, with red, green, blue and perhaps transparency at these places.
     Direct { bytes: usize, places: Vec<usize> },
+    /// Four bytes: blue, green, red, and one that only the pixels say the meaning of.
+    Undecided,
 }
 
 struct Layout {
@@ -91,7 +93,7 @@ impl Layout {
                 Kind::Palette { bits, colours }
             }
             (24, 0) => Kind::Direct { bytes: 3, places: vec![2, 1, 0] },
-            (32, 0) => Kind::Direct { bytes: 4, places: vec![2, 1, 0] },
+            (32, 0) => Kind::Undecided,
             (32, 3 | 6) => {
                 let alpha = size >= 56 || compression == 6;
                 let masks: Problem<Vec<u32>> =
@@ -116,6 +118,35 @@ impl Layout {
         Ok(Self { rows, columns, top_down: height < 0, kind, begin, row_bytes })
     }
 
+    fn is_undecided(&self) -> bool {
+        matches!(self.kind, Kind::Undecided)
+    }
+
+    /// The same, with a meaning for the fourth byte.
+    fn decided(mut self, file: &[u8]) -> Problem<Self> {
+        if self.is_undecided() {
+            // A row of four bytes per pixel needs no filling up.
+            let mut fourth = self.body(file)?.iter().skip(3).step_by(4);
+            let first = fourth.next();
+            let differs = fourth.any(|byte| Some(byte) != first);
+            let places = if differs { vec![2, 1, 0, 3] } else { vec![2, 1, 0] };
+            self.kind = Kind::Direct { bytes: 4, places };
+        }
+        Ok(self)
+    }
+
+    /// The rows as they are stored.
+    fn body<'b>(&self, file: &'b [u8]) -> Problem<&'b [u8]> {
+        let (rows, columns, needed) = (self.rows, self.columns, self.row_bytes * self.rows);
+        let body = self.begin.checked_add(needed).and_then(|end| file.get(self.begin..end));
+        body.ok_or_else(|| {
+            let found = file.len().saturating_sub(self.begin);
+            format!(
+                "its {rows}×{columns} pixels take {needed} bytes, but {found} are there; the file is cut short"
+            )
+        })
+    }
+
     fn channels(&self) -> Channels {
         match &self.kind {
             Kind::Palette { colours, .. } if colours.iter().all(|c| c[0] == c[1] && c[1] == c[2]) => {
@@ -133,6 +164,7 @@ impl Layout {
     /// Adds a stored row to the values.
     fn row(&self, stored: &[u8], channels: Channels, values: &mut Vec<u8>) -> Problem<()> {
         match &self.kind {
+            Kind::Undecided => return Err("the fourth byte of its pixels has no meaning".into()),
             Kind::Direct { bytes, places } => {
                 for pixel in stored.chunks_exact(*bytes).take(self.columns) {
                     values.extend(places.iter().map(|&place| pixel[place]));
@@ -211,6 +243,15 @@ mod tests {
         assert_eq!(decoded(&file).unwrap().values, Values::U8(vec![1, 2, 3]));
         let file = bmp(1, 1, 32, 0, &[], &[3, 2, 1, 77]);
         assert_eq!(decoded(&file).unwrap().values, Values::U8(vec![1, 2, 3]));
+        // The fourth byte of all pixels, where it is not the same, can be nothing but transparency.
+        let file = bmp(2, 1, 32, 0, &[], &[3, 2, 1, 0, 6, 5, 4, 255]);
+        let pixels = decoded(&file).unwrap();
+        assert_eq!(
+            (pixels.channels, pixels.values),
+            (Channels::Rgba, Values::U8(vec![1, 2, 3, 0, 4, 5, 6, 255]))
+        );
+        let file = bmp(2, 1, 32, 0, &[], &[3, 2, 1, 255, 6, 5, 4, 255]);
+        assert_eq!(decoded(&file).unwrap().channels, Channels::Rgb);
         // Masks that say where each channel is: here red is the first byte and transparency the last.
         let masks: Vec<u8> =
             [0xffu32, 0xff00, 0xff0000, 0xff00_0000].iter().flat_map(|m| m.to_le_bytes()).collect();

@@ -47,13 +47,29 @@ pub(crate) struct Header {
     /// Whether single precision holds what is stored.
     pub(crate) exact: bool,
     pub(crate) orientation: Orientation,
-    /// The place of the picture in its file, counted from 0.
-    pub(crate) page: usize,
+    pub(crate) page: Page,
+}
+
+/// Which picture of a file it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Page {
+    /// Counted from 0.
+    pub(crate) number: usize,
+    /// Where in a TIFF file its directory is, in bytes.
+    at: u64,
 }
 
 impl Header {
     fn new(rows: usize, columns: usize, channels: Channels, depth: Depth) -> Self {
-        Self { rows, columns, channels, depth, exact: true, orientation: Orientation::default(), page: 0 }
+        Self {
+            rows,
+            columns,
+            channels,
+            depth,
+            exact: true,
+            orientation: Orientation::default(),
+            page: Page::default(),
+        }
     }
 
     /// What the picture takes when it is decoded.
@@ -125,7 +141,7 @@ pub(crate) fn headers<R: BufRead + Seek>(mut file: R, room: Room) -> Problem<Con
 pub(crate) fn decode<R: BufRead + Seek>(
     mut file: R,
     room: Room,
-    pages: &[usize],
+    pages: &[Page],
     mut take: impl FnMut(Pixels) -> Problem<()>,
 ) -> Problem<()> {
     guard::guarded(|| {

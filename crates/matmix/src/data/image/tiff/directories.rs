@@ -2,7 +2,7 @@
 //! how much is allocated for them.
 
 use std::collections::HashSet;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 
 use super::super::{Problem, Room};
 
@@ -41,6 +41,8 @@ pub(super) fn check(file: &mut (impl Read + Seek), room: Room) -> Problem<()> {
                 3 | 8 => 2,
                 4 | 9 | 11 | 13 => 4,
                 5 | 10 | 12 | 16..=18 => 8,
+                // The decoder passes over eight bytes of sixteen, and takes what follows for other lists.
+                _ if big => return Err(format!("a list in it is of the unknown type {kind}")),
                 _ => 0,
             };
             let bytes = count.saturating_mul(width);
@@ -88,6 +90,62 @@ impl<F: Read + Seek> Bytes<'_, F> {
     }
 }
 
+/// A file whose chain of directories begins at another one of them.
+pub(super) struct Begun<'f, F> {
+    file: &'f mut F,
+    /// The header of the file, with the offset of this directory.
+    header: Vec<u8>,
+    position: u64,
+}
+
+impl<'f, F: Read + Seek> Begun<'f, F> {
+    pub(super) fn at(file: &'f mut F, directory: u64) -> Problem<Self> {
+        let told = |e: io::Error| e.to_string();
+        file.seek(SeekFrom::Start(0)).map_err(told)?;
+        let mut header = vec![0; 8];
+        file.read_exact(&mut header).map_err(told)?;
+        let big_endian = header.starts_with(b"MM");
+        let big = header[if big_endian { 3 } else { 2 }] == 43;
+        let mut place = if big_endian { directory.to_be_bytes() } else { directory.to_le_bytes() };
+        if big {
+            header.extend(place);
+        } else {
+            // Four bytes, the last of eight or the first.
+            place.rotate_left(if big_endian { 4 } else { 0 });
+            header[4..].copy_from_slice(&place[..4]);
+        }
+        // Where the file goes on is where it stands while the header is read.
+        file.seek(SeekFrom::Start(header.len() as u64)).map_err(told)?;
+        Ok(Self { file, header, position: 0 })
+    }
+}
+
+impl<F: Read + Seek> Read for Begun<'_, F> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let header = usize::try_from(self.position).ok().and_then(|from| self.header.get(from..));
+        let count = match header.filter(|rest| !rest.is_empty()) {
+            Some(mut rest) => rest.read(out)?,
+            None => self.file.read(out)?,
+        };
+        self.position += count as u64;
+        Ok(count)
+    }
+}
+
+impl<F: Read + Seek> Seek for Begun<'_, F> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.position = match to {
+            SeekFrom::Current(by) => {
+                self.position.checked_add_signed(by).ok_or(io::ErrorKind::InvalidInput)?
+            }
+            SeekFrom::Start(to) => to,
+            end => self.file.seek(end)?,
+        };
+        self.file.seek(SeekFrom::Start(self.position.max(self.header.len() as u64)))?;
+        Ok(self.position)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Cursor;
@@ -109,5 +167,46 @@ mod tests {
         circle[end..].copy_from_slice(&(first as u32).to_le_bytes());
         assert_eq!(problem(&circle).unwrap(), "its directories lead in a circle");
         assert_eq!(problem(&whole[..whole.len() - 5]).unwrap(), "it ends within one of its directories");
+        let entry = |tag: u16, kind: u16, value: u64| {
+            let (tag, kind) = (tag.to_le_bytes(), kind.to_le_bytes());
+            [&tag[..], &kind, &1u64.to_le_bytes(), &value.to_le_bytes()].concat()
+        };
+        let big = |kind| {
+            let head = [&b"II+\0\x08\0\0\0"[..], &16u64.to_le_bytes(), &1u64.to_le_bytes()].concat();
+            [head, entry(256, kind, 2), vec![0; 8]].concat()
+        };
+        assert_eq!(
+            (problem(&big(4)), problem(&big(0)).unwrap()),
+            (None, "a list in it is of the unknown type 0".into())
+        );
+    }
+
+    /// A file of another directory is the same file but for where its chain begins.
+    #[test]
+    fn a_file_can_begin_at_any_directory() {
+        for (order, big) in [(b"II", false), (b"MM", false), (b"II", true), (b"MM", true)] {
+            let mut bytes = vec![order[0], order[1], 0, 0, 0, 0, 0, 0];
+            bytes[if order == b"MM" { 3 } else { 2 }] = if big { 43 } else { 42 };
+            bytes.extend(0..40);
+            let mut cursor = Cursor::new(&bytes);
+            let mut begun = Begun::at(&mut cursor, 0x0102).unwrap();
+            let mut read = Vec::new();
+            begun.read_to_end(&mut read).unwrap();
+            let (place, width) = if big { (8, 8) } else { (4, 4) };
+            let mut expected = bytes.clone();
+            let offset = if order == b"MM" { 0x0102u64.to_be_bytes() } else { 0x0102u64.to_le_bytes() };
+            let offset = if order == b"MM" { &offset[8 - width..] } else { &offset[..width] };
+            expected[place..place + width].copy_from_slice(offset);
+            assert_eq!(read, expected, "{order:?}, {big}");
+            let mut two = [0; 2];
+            for from in [0, 3, 7, 15, 20] {
+                assert_eq!(begun.seek(SeekFrom::Start(from)).unwrap(), from);
+                begun.read_exact(&mut two).unwrap();
+                assert_eq!(two, expected[from as usize..][..2]);
+                assert_eq!(begun.seek(SeekFrom::Current(-1)).unwrap(), from + 1);
+                begun.read_exact(&mut two[..1]).unwrap();
+                assert_eq!(two[0], expected[from as usize + 1]);
+            }
+        }
     }
 }

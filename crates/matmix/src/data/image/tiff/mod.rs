@@ -6,7 +6,7 @@
 
 mod directories;
 
-use std::io::{BufRead, Seek};
+use std::io::{BufRead, Read, Seek};
 
 use ::tiff::ColorType;
 use ::tiff::decoder::{BufferLayoutPreference, Decoder, DecodingResult, Limits};
@@ -14,7 +14,7 @@ use ::tiff::tags::{CompressionMethod, PhotometricInterpretation, SampleFormat, T
 
 use super::orientation::Orientation;
 use super::pixels::{Channels, Depth, Pixels, Values};
-use super::{Contents, Header, Problem, Room};
+use super::{Contents, Header, Page, Problem, Room};
 
 pub(super) fn headers<R: BufRead + Seek>(mut file: R, room: Room) -> Problem<Contents> {
     directories::check(&mut file, room)?;
@@ -26,7 +26,8 @@ pub(super) fn headers<R: BufRead + Seek>(mut file: R, room: Room) -> Problem<Con
             contents.left_out += 1;
         } else {
             let header = Described::of(&mut decoder, room).map_err(|e| on_page(page, e))?.header;
-            contents.pages.push(Header { page, ..header });
+            let at = decoder.ifd_pointer().map_or(0, |pointer| pointer.0);
+            contents.pages.push(Header { page: Page { number: page, at }, ..header });
         }
         if !decoder.more_images() {
             return Ok(contents);
@@ -35,21 +36,19 @@ pub(super) fn headers<R: BufRead + Seek>(mut file: R, room: Room) -> Problem<Con
     }
 }
 
+/// Every page by the place of its directory: the way along the chain of all before it grows with their number.
 pub(super) fn decode<R: BufRead + Seek>(
-    file: R,
+    mut file: R,
     room: Room,
-    pages: &[usize],
+    pages: &[Page],
     mut take: impl FnMut(Pixels) -> Problem<()>,
 ) -> Problem<()> {
-    let mut decoder = decoder(file, room)?;
-    let mut at = 0;
-    for &page in pages {
-        if page != at {
-            decoder.seek_to_image(page).map_err(|e| on_page(page, told(e)))?;
-            at = page;
-        }
-        let pixels = picture(&mut decoder, room).map_err(|e| on_page(page, e))?;
-        take(pixels)?;
+    for page in pages {
+        let mut read = || {
+            let mut decoder = decoder(directories::Begun::at(&mut file, page.at)?, room)?;
+            picture(&mut decoder, room)
+        };
+        take(read().map_err(|e| on_page(page.number, e))?)?;
     }
     Ok(())
 }
@@ -62,7 +61,7 @@ fn on_page(page: usize, problem: String) -> String {
     if page == 0 { problem } else { format!("on page {}: {problem}", page + 1) }
 }
 
-fn decoder<R: BufRead + Seek>(file: R, room: Room) -> Problem<Decoder<R>> {
+fn decoder<R: Read + Seek>(file: R, room: Room) -> Problem<Decoder<R>> {
     let decoder = Decoder::new(file).map_err(told)?;
     let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     let mut limits = Limits::default();
@@ -74,7 +73,7 @@ fn decoder<R: BufRead + Seek>(file: R, room: Room) -> Problem<Decoder<R>> {
 }
 
 /// Whether a picture says that it is a smaller version of another one, or its mask.
-fn is_of_another<R: BufRead + Seek>(decoder: &mut Decoder<R>) -> bool {
+fn is_of_another<R: Read + Seek>(decoder: &mut Decoder<R>) -> bool {
     let kind: Option<u32> = decoder.find_tag_unsigned(Tag::NewSubfileType).ok().flatten();
     kind.is_some_and(|kind| kind & 0b101 != 0)
 }
@@ -87,7 +86,7 @@ struct Described {
 }
 
 impl Described {
-    fn of<R: BufRead + Seek>(decoder: &mut Decoder<R>, room: Room) -> Problem<Self> {
+    fn of<R: Read + Seek>(decoder: &mut Decoder<R>, room: Room) -> Problem<Self> {
         let (width, height) = decoder.dimensions().map_err(told)?;
         let (rows, columns) = (height as usize, width as usize);
         refuse_jpeg(decoder)?;
@@ -130,13 +129,13 @@ impl Described {
     }
 }
 
-fn palette<R: BufRead + Seek>(decoder: &mut Decoder<R>) -> bool {
+fn palette<R: Read + Seek>(decoder: &mut Decoder<R>) -> bool {
     let kind: Option<u16> = decoder.find_tag_unsigned(Tag::PhotometricInterpretation).ok().flatten();
     kind == Some(PhotometricInterpretation::RGBPalette.to_u16())
 }
 
 /// A picture inside the picture may claim any size.
-fn refuse_jpeg<R: BufRead + Seek>(decoder: &mut Decoder<R>) -> Problem<()> {
+fn refuse_jpeg<R: Read + Seek>(decoder: &mut Decoder<R>) -> Problem<()> {
     let method: Option<u16> = decoder.find_tag_unsigned(Tag::Compression).ok().flatten();
     let jpeg = [CompressionMethod::JPEG.to_u16(), CompressionMethod::ModernJPEG.to_u16()];
     if method.is_some_and(|method| jpeg.contains(&method)) {
@@ -145,7 +144,7 @@ fn refuse_jpeg<R: BufRead + Seek>(decoder: &mut Decoder<R>) -> Problem<()> {
     Ok(())
 }
 
-fn picture<R: BufRead + Seek>(decoder: &mut Decoder<R>, room: Room) -> Problem<Pixels> {
+fn picture<R: Read + Seek>(decoder: &mut Decoder<R>, room: Room) -> Problem<Pixels> {
     let Described { header, colour, layout } = Described::of(decoder, room)?;
     let (rows, columns) = (header.rows, header.columns);
     let mut decoded = DecodingResult::U8(Vec::new());
@@ -221,4 +220,59 @@ fn printed<T: Copy + Into<u32>>(inks: &[T], white: u32) -> [u32; 3] {
     let left = |ink: T| white - ink.into();
     let key = u64::from(left(inks[3]));
     [inks[0], inks[1], inks[2]].map(|ink| (u64::from(left(ink)) * key / u64::from(white)) as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Cursor, Read, Result, SeekFrom};
+
+    use super::*;
+    use crate::data::pictures;
+
+    /// Counts the bytes read.
+    struct Counting(Cursor<Vec<u8>>, u64);
+
+    impl Read for Counting {
+        fn read(&mut self, out: &mut [u8]) -> Result<usize> {
+            let count = self.0.read(out)?;
+            self.1 += count as u64;
+            Ok(count)
+        }
+    }
+
+    impl BufRead for Counting {
+        fn fill_buf(&mut self) -> Result<&[u8]> {
+            self.0.fill_buf()
+        }
+
+        fn consume(&mut self, amount: usize) {
+            self.0.consume(amount);
+        }
+    }
+
+    impl Seek for Counting {
+        fn seek(&mut self, to: SeekFrom) -> Result<u64> {
+            self.0.seek(to)
+        }
+    }
+
+    #[test]
+    fn the_last_of_many_pages_costs_what_the_first_does() {
+        let pixels: Vec<[u8; 2]> = (0..2000u16).map(|page| page.to_le_bytes()).collect();
+        let pages: Vec<(usize, usize, &[u8])> = pixels.iter().map(|two| (1, 2, &two[..])).collect();
+        let file = pictures::tiff(&pages);
+        let room = Room { file: file.len() as u64 };
+        let mut counting = Counting(Cursor::new(file), 0);
+        let headers = headers(&mut counting, room).unwrap().pages;
+        let mut cost = |n: usize| {
+            let before = counting.1;
+            decode(&mut counting, room, &[headers[n].page], |page| {
+                assert_eq!(page.values, Values::U8(pixels[n].to_vec()));
+                Ok(())
+            })
+            .unwrap();
+            counting.1 - before
+        };
+        assert_eq!((cost(0), cost(1000)), (cost(1999), cost(1999)));
+    }
 }
