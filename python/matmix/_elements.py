@@ -42,7 +42,22 @@ def check_array(X: Any, *, what: str = "X") -> np.ndarray:
 
 def native(array: np.ndarray, what: str) -> np.ndarray:
     """An array of numbers as the native part borrows it."""
+    if array.dtype.kind in "iu" and array.dtype.itemsize == 8:
+        _check_exact(array, what)
     return np.require(array, element_type(array.dtype, what=what), ["C", "A"])
+
+
+def _check_exact(array: np.ndarray, what: str) -> None:
+    """Refuses integers that double precision rounds, as files of them are refused."""
+    most = 2**53
+    if not array.size or (array.max() <= most and array.min() >= -most):
+        return
+    for value in array[(array > most) | (array < -most)].tolist():
+        if int(float(value)) != value:
+            raise ValueError(
+                f"{what} holds {value}, which double precision rounds to {float(value):.0f}; subtract an offset, or convert it "
+                "to float64 where rounding does no harm"
+            )
 
 
 def plain_array(X: Any, what: str, missing: str = "error") -> Any:

@@ -1,7 +1,8 @@
 //! Tables of numbers as text: one sample per line, its numbers side by side.
 //!
 //! Between the numbers stands a semicolon, a tab, a comma or white space, whichever of them the first line has (in this
-//! order). A first line in which nothing is a number is the heading. Lines that begin with `#` are comments.
+//! order). A first line with words and without a number is the heading; where its first cell is empty, as pandas and R write it, the
+//! first column is an index and not data. `NA` is NaN, as R writes it. Lines that begin with `#` are comments.
 
 use std::io::BufRead;
 use std::path::Path;
@@ -63,6 +64,8 @@ struct Table<'n> {
     /// The first empty line that may be one before others.
     empty: Option<usize>,
     heading: Option<String>,
+    /// Whether the first column is an index.
+    index: bool,
 }
 
 impl<'n> Table<'n> {
@@ -81,6 +84,7 @@ impl<'n> Table<'n> {
             comment: false,
             empty: None,
             heading: None,
+            index: false,
         }
     }
 
@@ -136,6 +140,7 @@ impl<'n> Table<'n> {
             );
         }
         match number(&self.cell) {
+            _ if self.index && self.column == 1 => {}
             Some(number) => self.numbers.push(number),
             None => {
                 let text = String::from_utf8_lossy(self.cell.trim_ascii());
@@ -178,10 +183,13 @@ impl<'n> Table<'n> {
         let separator = separator.unwrap_or(b' ');
         let cells = line.split(|&b| b == separator || separator == b' ' && b.is_ascii_whitespace());
         let text = String::from_utf8_lossy(&line);
-        if self.heading.is_none() && !cells.clone().any(|cell| number(cell).is_some() || has_comma(cell)) {
+        let is_number = |cell: &[u8]| !is_na(cell) && (number(cell).is_some() || has_comma(cell));
+        let is_word = |cell: &[u8]| !is_empty(cell) && number(cell).is_none();
+        if self.heading.is_none() && cells.clone().any(is_word) && !cells.clone().any(is_number) {
             if text.contains(['\0', '\u{fffd}']) {
                 return Err(self.wrong("this is no text"));
             }
+            self.index = separator != b' ' && cells.clone().next().is_some_and(is_empty);
             self.heading = Some(text.trim().chars().take(40).collect());
             return Ok(());
         }
@@ -216,11 +224,14 @@ impl<'n> Table<'n> {
 
     fn finish(mut self) -> Result<Found> {
         self.end_line()?;
-        let columns = self.columns.ok_or_else(|| Error::Data {
+        let columns =
+            self.columns.map(|columns| columns - usize::from(self.index)).filter(|columns| *columns > 0);
+        let columns = columns.ok_or_else(|| Error::Data {
             name: self.name.to_string(),
             problem: "there are no numbers in it; one sample per line is needed".into(),
         })?;
-        let notes = self.heading.map(|line| Note::Heading { line }).into_iter().collect();
+        let index = self.index.then_some(Note::Index);
+        let notes = self.heading.map(|line| Note::Heading { line }).into_iter().chain(index).collect();
         Ok(Found { notes, ..Found::plain(Samples::from_vec(&[columns], self.numbers)?) })
     }
 
@@ -236,11 +247,23 @@ fn has_comma(cell: &[u8]) -> bool {
     cell.contains(&b',') && number(&pointed).is_some()
 }
 
-/// The number in a cell, which may have spaces and quotation marks around it.
+/// The number in a cell; NaN for `NA`.
 fn number(cell: &[u8]) -> Option<f64> {
+    if is_na(cell) { Some(f64::NAN) } else { text(cell)?.parse().ok() }
+}
+
+fn is_na(cell: &[u8]) -> bool {
+    text(cell) == Some("NA")
+}
+
+fn is_empty(cell: &[u8]) -> bool {
+    text(cell) == Some("")
+}
+
+/// The text of a cell without spaces and quotation marks around it.
+fn text(cell: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(cell).ok()?.trim();
-    let text = text.strip_prefix('"').and_then(|t| t.strip_suffix('"')).unwrap_or(text).trim();
-    text.parse().ok()
+    Some(text.strip_prefix('"').and_then(|t| t.strip_suffix('"')).unwrap_or(text).trim())
 }
 
 #[cfg(test)]
@@ -292,6 +315,47 @@ mod tests {
         assert_eq!((one.samples.len(), one.samples.shape()), (3, &[1][..]));
         let limit = Limit::unpacked(None);
         assert!(all(&read("x", &b"1,nan\n2,3\n"[..], limit).unwrap())[1].is_nan());
+    }
+
+    #[test]
+    fn samples_without_any_value_are_no_heading() {
+        for (text, missing) in [
+            (&b"NA,NA\n3,4\n5,6\n"[..], [true, true, false, false, false, false]),
+            (b"\"NA\" NA\n3 4\n5 6\n", [true, true, false, false, false, false]),
+            (b"nan;NaN\n3;NA\n5;6\n", [true, true, false, true, false, false]),
+            (b"x,NA\nNA,NA\n3,4\n5,6\n", [true, true, false, false, false, false]),
+        ] {
+            let limit = Limit::unpacked(None);
+            let found = read("x", text, limit).unwrap();
+            let nan: Vec<bool> = all(&found).iter().map(|x| x.is_nan()).collect();
+            assert_eq!(
+                (found.samples.len(), &nan[..]),
+                (3, &missing[..]),
+                "{}",
+                String::from_utf8_lossy(text)
+            );
+        }
+    }
+
+    /// As `DataFrame.to_csv` and `write.csv` write them, which also has names of rows.
+    #[test]
+    fn a_column_without_a_name_is_an_index() {
+        for text in [
+            ",x,y\n0,1,2\n1,3,4\n",
+            "\"\",\"x\",\"y\"\n\"1\",1,2\n\"2\",3,4\n",
+            ";x;y\na;1;2\nb;3;4\n",
+            "\tx\ty\n\t1\t2\n\t3\t4\n",
+        ] {
+            let found = table(text.as_bytes()).unwrap();
+            assert_eq!(
+                (found.samples.shape(), all(&found)),
+                (&[2][..], vec![1.0, 2.0, 3.0, 4.0]),
+                "{text:?}"
+            );
+            assert!(found.notes.contains(&Note::Index) && found.notes.len() == 2, "{:?}", found.notes);
+        }
+        assert!(table(b",\n0,1\n").err().unwrap().to_string().contains("this cell is empty"));
+        assert!(table(b",x\n0\n1\n").err().unwrap().to_string().contains("there are no numbers"));
     }
 
     #[test]

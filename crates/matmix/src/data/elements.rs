@@ -114,10 +114,39 @@ pub(crate) fn decode_into(descr: &str, body: &[u8], to: &mut Buffer) -> std::res
         "f4" => numbers!(f32, to.f32, f32),
         "u4" => numbers!(u32, to.f64, f64),
         "i4" => numbers!(i32, to.f64, f64),
-        "u8" => numbers!(u64, to.f64, f64),
-        "i8" => numbers!(i64, to.f64, f64),
+        "u8" => {
+            let number = if big { u64::from_be_bytes } else { u64::from_le_bytes };
+            exact(body, |bytes| i128::from(number(bytes)), &mut to.f64)?;
+        }
+        "i8" => {
+            let number = if big { i64::from_be_bytes } else { i64::from_le_bytes };
+            exact(body, |bytes| i128::from(number(bytes)), &mut to.f64)?;
+        }
         "f8" => numbers!(f64, to.f64, f64),
         _ => return Err(format!("its elements are `{descr}`; real numbers are needed")),
+    }
+    Ok(())
+}
+
+/// Adds integers of eight bytes as doubles, which hold those up to 2^53, and some beyond, as they are.
+fn exact(
+    body: &[u8],
+    number: impl Fn([u8; 8]) -> i128,
+    to: &mut Vec<f64>,
+) -> std::result::Result<(), String> {
+    to.reserve(body.len() / 8);
+    for eight in body.chunks_exact(8) {
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(eight);
+        let integer = number(bytes);
+        let double = integer as f64;
+        if double as i128 != integer {
+            return Err(format!(
+                "it holds {integer}, which double precision rounds to {double}; subtract an offset, or save float64 where rounding \
+                 does no harm"
+            ));
+        }
+        to.push(double);
     }
     Ok(())
 }
@@ -177,6 +206,26 @@ mod tests {
             assert_eq!(half_precision(bits), value, "{bits:x}");
         }
         assert!(half_precision(0x7e00).is_nan() && half_precision(0x8000).is_sign_negative());
+    }
+
+    #[test]
+    fn integers_that_double_precision_rounds_are_refused() {
+        let limit = 1i64 << 53;
+        for kept in [limit, -limit, 1 << 62, limit + 2, i64::MIN] {
+            assert_eq!(decode("<i8", &kept.to_le_bytes()), Ok(Elements::F64(vec![kept as f64])));
+        }
+        for (descr, bytes) in [
+            ("<i8", (limit + 1).to_le_bytes()),
+            (">i8", (limit + 1).to_be_bytes()),
+            ("<u8", (limit + 1).to_le_bytes()),
+            (">u8", u64::MAX.to_be_bytes()),
+        ] {
+            let problem = decode(descr, &bytes).unwrap_err();
+            assert!(
+                problem.starts_with("it holds ") && problem.contains("which double precision rounds"),
+                "{problem}"
+            );
+        }
     }
 
     #[test]

@@ -114,6 +114,8 @@ pub enum Note {
         /// The beginning of it.
         line: String,
     },
+    /// The first column of a table has no name in the heading: an index, not data.
+    Index,
 }
 
 impl fmt::Display for Note {
@@ -174,6 +176,7 @@ impl fmt::Display for Note {
             Note::Heading { line } => {
                 write!(f, "the first line (`{line}`) is taken for the names of the columns")
             }
+            Note::Index => f.write_str("the first column has no name; it is read as an index, not as data"),
         }
     }
 }

@@ -36,7 +36,8 @@ impl Windows {
             places[d - 1] = places[d] * image[d];
         }
         let positions = (0..order).map(|d| (image[d] - sides[d]) / stride[d] + 1).collect();
-        let steps = (0..order).map(|d| stride[d] * places[d]).collect();
+        // A step beyond the image is never made: there is one window along that mode.
+        let steps = (0..order).map(|d| stride[d].min(image[d]) * places[d]).collect();
         let outer = &sides[..order - 1];
         let lines = (0..outer.iter().product()).map(|line| place(line, outer, &places)).collect();
         Ok(Self { size: sides, positions, steps, lines })
@@ -155,6 +156,15 @@ mod tests {
         assert_eq!(window(0), [0, 1, 2, 5, 6, 7]);
         assert_eq!(window(2), [2, 3, 4, 7, 8, 9]);
         assert_eq!(window(4), [11, 12, 13, 16, 17, 18]);
+    }
+
+    #[test]
+    fn a_step_beyond_the_image_leaves_one_window() {
+        let windows = Windows::new(&[4, 5], &[2, 3], &[usize::MAX, 2]).unwrap();
+        assert_eq!((windows.count(), &windows.positions[..]), (2, &[1, 2][..]));
+        let (image, mut out): (Vec<usize>, _) = ((0..20).collect(), Vec::new());
+        windows.push(&image, 1, &mut out);
+        assert_eq!(out, [2, 3, 4, 7, 8, 9]);
     }
 
     #[test]

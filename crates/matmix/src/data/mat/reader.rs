@@ -8,7 +8,7 @@ use std::io::Read;
 
 use flate2::bufread::ZlibDecoder;
 
-use crate::data::npy::Elements;
+use crate::data::elements::{self, Elements};
 use crate::data::source::Element as Worked;
 
 type Problem<T> = std::result::Result<T, String>;
@@ -278,8 +278,8 @@ fn decode(kind: u32, body: &[u8], big: bool) -> Problem<Elements> {
         6 => Elements::F64(numbers!(u32, f64)),
         7 => Elements::F32(numbers!(f32, f32)),
         9 => Elements::F64(numbers!(f64, f64)),
-        12 => Elements::F64(numbers!(i64, f64)),
-        13 => Elements::F64(numbers!(u64, f64)),
+        12 => elements::decode(if big { ">i8" } else { "<i8" }, body)?,
+        13 => elements::decode(if big { ">u8" } else { "<u8" }, body)?,
         other => return Err(format!("its numbers are of the unknown type {other}")),
     })
 }
