@@ -1,7 +1,7 @@
 //! The options of a fit to windows of the samples.
 
-use matmix::Samples;
 use matmix::data::{Contrast, Patches};
+use matmix::{FitOptions, Samples};
 
 use crate::data_args::{Sides, shape};
 use crate::numbers::whole;
@@ -39,13 +39,14 @@ impl PatchArgs {
     pub(crate) fn of(
         &self,
         images: &Samples<'static>,
-        seed: u64,
+        fit: &FitOptions,
     ) -> anyhow::Result<Option<(Samples<'static>, Patches)>> {
         let Some(size) = &self.patches else { return Ok(None) };
         let plain = Patches { size: size.0.clone(), stride: self.stride.0.clone(), ..Patches::new(1) };
-        let patches = plain.with_contrast(images, self.contrast, seed)?;
+        plain.check_components(images, fit.n_components())?;
+        let patches = plain.with_contrast(images, self.contrast, fit.seed)?;
         let samples = match self.draw {
-            Some(count) => patches.drawn(images, count, seed)?,
+            Some(count) => patches.drawn(images, count, fit.seed)?,
             None => patches.of(images)?,
         };
         Ok(Some((samples, patches)))

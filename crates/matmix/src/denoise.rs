@@ -240,9 +240,9 @@ pub fn estimate_noise(images: &Samples<'_>) -> Result<f64> {
     modes.sort_by_key(|&d| std::cmp::Reverse(shape[d]));
     modes.truncate(2);
     let unknown = |value: String| Error::Option {
-        option: "noise",
+        option: "sigma",
         value,
-        expected: "given: the images do not tell how much there is",
+        expected: "given: no noise is found in the images",
     };
     if modes.is_empty() {
         return Err(unknown("unknown".into()));
@@ -267,6 +267,7 @@ fn begin<'a>(
     options: &PatchDenoiserOptions,
 ) -> Result<(Patches, Samples<'a>, FitOptions)> {
     let patches = Patches { size: options.size.clone(), ..Patches::new(1) }.centred();
+    patches.check_components(images, options.fit.components)?;
     let drawn = drawn_once(&patches, images, options.max_patches, options.fit.seed)?;
     let mut fitting = options.fit.clone();
     if fitting.rank.is_empty() {
@@ -282,10 +283,15 @@ fn fitted(backend: &dyn Backend, drawn: &Samples<'_>, options: &FitOptions) -> R
 
 /// The square of noise that there is.
 fn check(noise: f64) -> Result<f64> {
-    if noise.is_finite() && noise > 0.0 {
-        return Ok(noise * noise);
-    }
-    Err(Error::Option { option: "noise", value: noise.to_string(), expected: "a finite number above 0" })
+    // Patches are single precision, which ends at 10^-38 and 10^38.
+    let expected = match noise {
+        1e-30..=1e30 => return Ok(noise * noise),
+        f64::MIN_POSITIVE..=f64::MAX => {
+            "between 1e-30 and 1e30, as patches are computed in single precision; multiply the images by a factor"
+        }
+        _ => "a finite number above 0",
+    };
+    Err(Error::Option { option: "sigma", value: format!("{noise:?}"), expected })
 }
 
 /// The same mixture with other noise.

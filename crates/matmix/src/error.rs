@@ -109,6 +109,26 @@ pub enum Error {
         samples: usize,
     },
 
+    /// More components than patches.
+    #[error(
+        "{components} components cannot be fitted to {patches} patches of {}: the images are {}, and there are {images} of them; \
+         use smaller patches, larger or more images, or at most {patches} components",
+        sides(size),
+        sides(image)
+    )]
+    TooFewPatches {
+        /// The number of components asked for.
+        components: usize,
+        /// The number of patches.
+        patches: usize,
+        /// The sides of a patch, cut to those of the images.
+        size: Vec<usize>,
+        /// The number of images.
+        images: usize,
+        /// The sides of an image.
+        image: Vec<usize>,
+    },
+
     /// One rank per mode is needed.
     #[error(
         "{ranks} rank(s) given for samples of order {order}; give one per mode, or a single one for all modes"

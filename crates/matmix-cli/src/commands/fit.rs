@@ -105,7 +105,7 @@ impl Fit {
             (data.samples, options.classes) = classify::labelled(&data)?;
         }
         let images = &data.samples;
-        let windows = self.patches.of(images, options.seed)?;
+        let windows = self.patches.of(images, &options)?;
         let samples = windows.as_ref().map_or(images, |(samples, _)| samples);
         let selection = self.fitting.selection(None);
         let most = selection.as_ref().map_or(options.n_components(), |selection| selection.most_components);

@@ -150,6 +150,20 @@ impl Patches {
         self.samples(images, Some(chosen.into()))
     }
 
+    /// Check that these images have a window per component, at least.
+    ///
+    /// # Errors
+    /// If they are not, or the images have no such windows.
+    pub fn check_components(&self, images: &Samples<'_>, components: usize) -> Result<()> {
+        let windows = self.windows(images.shape())?;
+        let patches = windows.count().saturating_mul(images.len());
+        if components <= patches {
+            return Ok(());
+        }
+        let (size, image) = (windows.size, images.shape().to_vec());
+        Err(Error::TooFewPatches { components, patches, size, images: images.len(), image })
+    }
+
     pub(crate) fn windows(&self, image: &[usize]) -> Result<Windows> {
         if self.floor.is_some_and(|c| !(c.is_finite() && c >= 0.0)) {
             let value = format!("{:?}", self.floor);

@@ -102,6 +102,7 @@ impl PatchFisher {
         let patches =
             Patches { size: options.size.clone(), stride: options.stride.clone(), ..Patches::new(1) };
         let patches = patches.normalised(images, options.contrast, options.fit.seed)?;
+        patches.check_components(images, options.fit.components)?;
         let drawn = drawn_once(&patches, images, options.max_patches, options.fit.seed)?;
         let fitted = fit_on(&*backend.over(&drawn)?, &options.fit, &mut |_| ControlFlow::Continue(()))?;
         Self::new(fitted.model, patches, options.grid)

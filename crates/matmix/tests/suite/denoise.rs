@@ -155,8 +155,8 @@ fn the_same_bits_on_any_number_of_threads_and_image_by_image() {
 fn what_cannot_be_is_told() {
     let images = Samples::from_vec(&[8, 8], (0..64).map(scattered).collect::<Vec<_>>()).unwrap();
     let denoiser = PatchDenoiser::new(model(), Patches::new(3).centred()).unwrap();
-    for noise in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        assert!(matches!(denoiser.denoise(&images, noise), Err(Error::Option { option: "noise", .. })));
+    for noise in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-60, 1e60] {
+        assert!(matches!(denoiser.denoise(&images, noise), Err(Error::Option { option: "sigma", .. })));
     }
     assert!(PatchDenoiser::new(model(), Patches::new(3)).is_err());
     let like = Patches::new(3).normalised(&images, 0.1, 0).unwrap();
