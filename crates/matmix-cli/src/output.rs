@@ -1,12 +1,16 @@
 //! Where words and numbers go: people read stderr, programs read stdout, files appear whole.
 
+use std::fmt::Debug;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use matmix::data::atomic;
+use matmix::Samples;
+use matmix::data::{DataSet, Element, Scalar, Values, atomic, npy};
+use matmix::picture::{Grid, ValueRange, png_names, write_folder};
 
 use crate::error::hinted;
 use crate::kind::Kind;
+use crate::table::Rows;
 use crate::visible::{visible, visible_json};
 
 /// The result of a command, on stdout.
@@ -122,6 +126,10 @@ fn is_part_of(path: &Path, input: &Path) -> bool {
     is_same(path, input) || input.is_dir() && inside()
 }
 
+/// What hands over numbers, piece by piece, until all are there or one cannot be written.
+pub(crate) type Pieces<'a, T> =
+    dyn FnMut(&mut (dyn FnMut(&[T]) -> io::Result<()> + Send)) -> io::Result<()> + 'a;
+
 /// Where the one output of a command goes, looked at before hours of work and not after them.
 #[derive(Debug)]
 pub(crate) struct Target {
@@ -148,6 +156,12 @@ impl Target {
         check(path)?;
         overwrite.allows(path, kind, inputs)?;
         Ok(Self { path: Some(path.to_owned()), kind })
+    }
+
+    /// An array, as CSV if the name ends so.
+    pub(crate) fn numbers(path: &Path, inputs: &[PathBuf], overwrite: &Overwrite) -> anyhow::Result<Self> {
+        let kind = if ends_with(path, "csv") { Kind::Table } else { Kind::Array };
+        Self::new(path, kind, inputs, overwrite)
     }
 
     /// What was asked for, or stdout if nothing was.
@@ -195,21 +209,37 @@ impl Target {
         self.write(|out| out.write_all(text.as_bytes()))
     }
 
-    /// Writes an array of doubles.
-    pub(crate) fn write_array(&self, axes: &[usize], elements: &[f64]) -> anyhow::Result<()> {
-        debug_assert_eq!(self.kind, Kind::Array);
-        self.write(|out| matmix::data::npy::write_to(out, axes, |put| put(elements)))
-    }
-
     /// Writes an array as it comes, chunk by chunk: it may be larger than memory.
-    pub(crate) fn write_chunks<T: matmix::data::Scalar>(
+    pub(crate) fn write_chunks<T: Scalar>(
         &self,
         axes: &[usize],
+        make: impl FnMut(&mut (dyn FnMut(&[T]) + Send)) -> matmix::Result<()>,
+    ) -> anyhow::Result<()> {
+        self.write_pieces(make, |out, pieces| npy::write_to(out, axes, |put| pieces(put)))
+    }
+
+    /// Write an array, or CSV with one line per row.
+    pub(crate) fn write_rows<T: Scalar + Debug>(
+        &self,
+        axes: &[usize],
+        rows: &Rows<'_>,
+        make: impl FnMut(&mut (dyn FnMut(&[T]) + Send)) -> matmix::Result<()>,
+    ) -> anyhow::Result<()> {
+        match self.kind {
+            Kind::Table => self.write_pieces(make, |out, pieces| rows.write_to(out, pieces)),
+            _ => self.write_chunks(axes, make),
+        }
+    }
+
+    /// Hands on why no more could be made, and not what became of the file then.
+    fn write_pieces<T>(
+        &self,
         mut make: impl FnMut(&mut (dyn FnMut(&[T]) + Send)) -> matmix::Result<()>,
+        write: impl FnOnce(&mut (dyn Write + Send), &mut Pieces<'_, T>) -> io::Result<()>,
     ) -> anyhow::Result<()> {
         let mut failed = None;
         let written = self.write(|out| {
-            matmix::data::npy::write_to::<T>(out, axes, |put| {
+            write(out, &mut |put| {
                 let mut full = Ok(());
                 let done = make(&mut |x| {
                     if full.is_ok() {
@@ -239,6 +269,110 @@ impl Target {
     }
 }
 
+/// Where samples go.
+pub(crate) enum Goes {
+    /// One array of all.
+    Array(Target),
+    /// One picture of the only one.
+    Picture(Target),
+    /// A PNG of each.
+    Folder(Folder),
+}
+
+impl Goes {
+    /// Choose by the name of the output: `X.npy` or a folder, and `X.png` with `pictures`. Devices and pipes take the array, as stdout does.
+    pub(crate) fn new(
+        path: &Path,
+        pictures: bool,
+        inputs: &[PathBuf],
+        overwrite: &Overwrite,
+    ) -> anyhow::Result<Self> {
+        let target = |kind| Target::new(path, kind, inputs, overwrite);
+        if pictures && ends_with(path, "png") {
+            return target(Kind::Picture).map(Self::Picture);
+        }
+        if path == Path::new("-") || is_stream(path) || ends_with(path, "npy") {
+            return target(Kind::Array).map(Self::Array);
+        }
+        if path.is_file() || path.extension().is_some() && !path.is_dir() {
+            let (what, hint) = match pictures {
+                true => (
+                    "neither a PNG picture, a .npy file nor a folder",
+                    "-o CLEAN.png writes a picture, -o X.npy an array",
+                ),
+                false => (
+                    "neither a .npy file nor a folder",
+                    "-o X.npy writes an array, -o FOLDER one PNG per sample",
+                ),
+            };
+            return Err(hinted(format!("{}: {what}", path.display()), hint));
+        }
+        overwrite.allows_folder(path, inputs)?;
+        Ok(Self::Folder(Folder {
+            path: path.to_owned(),
+            inputs: inputs.to_vec(),
+            overwrite: overwrite.clone(),
+        }))
+    }
+
+    /// Check the files of a folder before the computation: only pictures are replaced.
+    pub(crate) fn check(&self, data: &DataSet) -> anyhow::Result<()> {
+        let Self::Folder(Folder { path, inputs, overwrite }) = self else { return Ok(()) };
+        let names = png_names(data.samples.len(), data.names.as_deref());
+        names.iter().map(|name| path.join(name)).filter(|file| file.exists()).try_for_each(|file| {
+            check(&file)?;
+            overwrite.allows(&file, Kind::Picture, inputs)
+        })
+    }
+
+    /// Report the output.
+    pub(crate) fn say_wrote(&self, quiet: bool, before: &str) {
+        match self {
+            Self::Array(target) | Self::Picture(target) => target.say_wrote(quiet, before, ""),
+            Self::Folder(folder) => say(quiet, &format!("{before}wrote {}", folder.path.display())),
+        }
+    }
+}
+
+/// A folder of pictures.
+pub(crate) struct Folder {
+    path: PathBuf,
+    inputs: Vec<PathBuf>,
+    overwrite: Overwrite,
+}
+
+impl Folder {
+    /// Write the results for `data`: its names, its range of values.
+    pub(crate) fn write(&self, samples: &Samples<'_>, data: &DataSet, quiet: bool) -> anyhow::Result<()> {
+        write_folder(&self.path, samples, data.names.as_deref(), &drawn(data, quiet)?)?;
+        Ok(())
+    }
+}
+
+/// The range and depth of output pictures: those of the input images. Other data is drawn from its smallest to its largest value, with a
+/// note.
+pub(crate) fn drawn(data: &DataSet, quiet: bool) -> anyhow::Result<Grid> {
+    let scale = data.samples.scale();
+    let bytes = (data.samples.element() == Element::U8).then_some(255.0);
+    if let Some(white) = data.white.or(bytes).filter(|_| scale > 0.0) {
+        let range = ValueRange::Given(0.0, white * scale);
+        return Ok(Grid { range, sixteen_bits: white > 255.0, ..Grid::default() });
+    }
+    let Values { low, high, .. } = Values::of(&data.samples)?;
+    say(
+        quiet,
+        &format!(
+            "note: pictures show {low} as black and {high} as white, with 8 bits; -o X.npy keeps the values"
+        ),
+    );
+    Ok(Grid { range: ValueRange::Given(low, high), ..Grid::default() })
+}
+
+/// Whether a path is a device, a pipe or an open file. These are written through.
+pub(crate) fn is_stream(path: &Path) -> bool {
+    atomic::is_stream(path)
+}
+
 /// Whether `path` can be written.
 pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
     let folder = match path.parent() {
@@ -262,7 +396,7 @@ pub(crate) fn make_folder(path: &Path) -> anyhow::Result<()> {
 
 /// Whether a picture can be written under this name; `example` has one that will do.
 pub(crate) fn check_png(path: &Path, example: &str) -> anyhow::Result<()> {
-    match ends_with(path, "png") {
+    match ends_with(path, "png") || is_stream(path) {
         true => Ok(()),
         false => {
             let message = format!("{}: pictures are written as PNG", path.display());

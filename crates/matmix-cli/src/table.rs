@@ -1,5 +1,10 @@
 //! Small tables: on the screen, as Markdown, as CSV.
 
+use std::fmt::Debug;
+use std::io::{self, Write};
+
+use crate::data_args::Seen;
+use crate::output::Pieces;
 use crate::visible::visible_line;
 
 /// A table of text. Columns of numbers are set flush right.
@@ -79,6 +84,79 @@ pub(crate) fn field(text: &str) -> String {
     let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err();
     let text = if formula { format!("'{text}") } else { text.to_string() };
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+}
+
+/// The lines of a CSV file with numbers of samples, or of the rows of samples.
+pub(crate) struct Rows<'a> {
+    seen: &'a Seen,
+    /// The lines of each sample.
+    each: usize,
+    /// The names of the numbers.
+    columns: Vec<String>,
+}
+
+impl<'a> Rows<'a> {
+    /// A line per sample, or per row of one where the model is one of rows.
+    pub(crate) fn new(seen: &'a Seen, columns: Vec<String>) -> Self {
+        Self { seen, each: seen.rows_each, columns }
+    }
+
+    /// A line per sample, also with a model of rows.
+    pub(crate) fn of_samples(seen: &'a Seen, columns: Vec<String>) -> Self {
+        Self { seen, each: 1, columns }
+    }
+
+    fn head(&self) -> String {
+        let row = (self.each > 1).then_some(",row").unwrap_or_default();
+        let name = self.seen.data.names.is_some().then_some(",name").unwrap_or_default();
+        format!("sample{row}{name},{}\n", self.columns.join(","))
+    }
+
+    /// What stands before the numbers of line `n`.
+    fn lead(&self, n: usize) -> String {
+        let sample = n / self.each;
+        let mut text = sample.to_string();
+        if self.each > 1 {
+            text.push_str(&format!(",{}", n % self.each));
+        }
+        if let Some(name) = self.seen.name(sample) {
+            text.push_str(&format!(",{}", field(name)));
+        }
+        text
+    }
+
+    /// Writes the heading, and the numbers as they come.
+    pub(crate) fn write_to<T: Debug>(
+        &self,
+        out: &mut (dyn Write + Send),
+        pieces: &mut Pieces<'_, T>,
+    ) -> io::Result<()> {
+        out.write_all(self.head().as_bytes())?;
+        let (mut n, mut column) = (0, 0);
+        pieces(&mut |numbers| {
+            for number in numbers {
+                if column == 0 {
+                    out.write_all(self.lead(n).as_bytes())?;
+                }
+                column += 1;
+                // The shortest text that is read back as the same number.
+                write!(out, ",{number:?}")?;
+                if column == self.columns.len() {
+                    out.write_all(b"\n")?;
+                    (n, column) = (n + 1, 0);
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+/// `prefix_0_0`, `prefix_0_1` and so on: a name for each element of such an array.
+pub(crate) fn column_names(prefix: &str, axes: &[usize]) -> Vec<String> {
+    let grown = |names: Vec<String>, &axis: &usize| {
+        names.iter().flat_map(|name| (0..axis).map(move |i| format!("{name}_{i}"))).collect()
+    };
+    axes.iter().fold(vec![prefix.to_string()], grown)
 }
 
 /// For the screen.

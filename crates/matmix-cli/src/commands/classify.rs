@@ -12,7 +12,7 @@ use crate::error::hinted;
 use crate::kind::Kind;
 use crate::output::{self, Overwrite, Target};
 use crate::progress::working;
-use crate::table::{field, plural};
+use crate::table::{Rows, field, plural};
 use crate::verdict::Verdict;
 
 /// Find the class of every sample, and how probable it is.
@@ -38,8 +38,8 @@ pub(crate) struct Classify {
     /// A CSV file for the class of every sample; - is stdout, as if nothing is given and there are no labels.
     #[arg(long, short, value_name = "FOUND.csv")]
     output: Option<PathBuf>,
-    /// A .npy file for the probabilities of all classes, one row per sample.
-    #[arg(long, value_name = "P.npy")]
+    /// A .npy or .csv file for the probabilities of all classes, one row per sample.
+    #[arg(long, value_name = "P.npy|P.csv")]
     probabilities: Option<PathBuf>,
     #[command(flatten)]
     overwrite: Overwrite,
@@ -59,7 +59,7 @@ impl Classify {
         let target = Target::or_stdout(self.output.as_deref(), Kind::Table, &inputs, &self.overwrite)?;
         target.beside_json(self.json && self.output.is_some(), "FOUND.csv")?;
         let second = match &self.probabilities {
-            Some(path) => Some(Target::new(path, Kind::Array, &inputs, &self.overwrite)?),
+            Some(path) => Some(Target::numbers(path, &inputs, &self.overwrite)?),
             None => None,
         };
         let seen = Seen::new(&self.model, &self.data, &self.options)?;
@@ -86,7 +86,11 @@ impl Classify {
             })
             .collect();
         if let Some(second) = &second {
-            second.write_array(&[n, names.len()], &all)?;
+            let columns = names.iter().map(|name| field(&format!("probability_{name}"))).collect();
+            second.write_rows(&[n, names.len()], &Rows::of_samples(&seen, columns), |put| {
+                put(&all);
+                Ok(())
+            })?;
             second.say_wrote(quiet, "", "");
         }
         let known = seen.data.labels.clone().map(KnownLabels::from).filter(|known| known.n_known() > 0);

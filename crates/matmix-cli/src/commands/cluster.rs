@@ -92,6 +92,9 @@ impl Cluster {
             output::make_folder(folder)?;
         }
         let table = target("clusters.csv", Kind::Table)?;
+        if let Some(folder) = self.output.as_deref().filter(|_| self.sheet > 0) {
+            self.check_sheets(folder, &inputs)?;
+        }
         let kept = if self.model.is_none() { target("model.mm", Kind::Model)? } else { None };
         let seen = match &self.model {
             Some(path) => Seen::new(path, &self.data, &self.options)?,
@@ -167,6 +170,15 @@ impl Cluster {
         Ok(Seen { file, data, view, rows_each })
     }
 
+    /// Check the contact sheets in the folder before the fit: for any number of clusters, each must hold a picture.
+    fn check_sheets(&self, folder: &Path, inputs: &[PathBuf]) -> anyhow::Result<()> {
+        let entries = folder.read_dir().into_iter().flatten().flatten();
+        let mut sheets: Vec<PathBuf> =
+            entries.map(|entry| entry.path()).filter(|path| is_sheet(path)).collect();
+        sheets.sort();
+        sheets.iter().try_for_each(|path| Target::new(path, Kind::Picture, inputs, &self.overwrite).map(drop))
+    }
+
     /// A picture of every cluster that has samples.
     fn sheets(
         &self,
@@ -203,6 +215,13 @@ impl Group {
         }
         told
     }
+}
+
+/// Whether a file has the name of a contact sheet.
+fn is_sheet(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let number = name.strip_prefix("cluster-").and_then(|rest| rest.strip_suffix(".png"));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// The samples of every component.

@@ -1,17 +1,14 @@
 //! `matmix denoise`: images without their noise.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use matmix::data::{DataSet, Element};
-use matmix::picture::{Grid, ValueRange, write_folder};
 use matmix::{FitOptions, PatchDenoiser, PatchDenoiserOptions, Samples, estimate_noise};
 
-use super::reconstruct;
 use crate::data_args::{DataOptions, Sides, load_model, rank, shape};
 use crate::error::hinted;
 use crate::kind::Kind;
 use crate::numbers::{real, whole};
-use crate::output::{self, Overwrite, Target};
+use crate::output::{self, Goes, Overwrite, Target};
 use crate::progress::working;
 use crate::table::plural;
 
@@ -59,29 +56,10 @@ pub(crate) struct Denoise {
     options: DataOptions,
 }
 
-/// Where the images go.
-enum Goes {
-    Array(Target),
-    Picture(Target),
-    Folder,
-}
-
 impl Denoise {
     pub(crate) fn run(self, quiet: bool) -> anyhow::Result<()> {
         let inputs = self.options.inputs(&self.data);
-        let target = |kind| Target::new(&self.output, kind, &inputs, &self.overwrite);
-        let goes = if output::ends_with(&self.output, "npy") || self.output == Path::new("-") {
-            Goes::Array(target(Kind::Array)?)
-        } else if output::ends_with(&self.output, "png") {
-            Goes::Picture(target(Kind::Picture)?)
-        } else if self.output.is_file() || self.output.extension().is_some() && !self.output.is_dir() {
-            let message =
-                format!("{}: neither a PNG picture, a .npy file nor a folder", self.output.display());
-            return Err(hinted(message, "-o CLEAN.png writes a picture, -o X.npy an array"));
-        } else {
-            self.overwrite.allows_folder(&self.output, &inputs)?;
-            Goes::Folder
-        };
+        let goes = Goes::new(&self.output, true, &inputs, &self.overwrite)?;
         let kept = match &self.save {
             Some(path) => Some(Target::new(path, Kind::Model, &inputs, &self.overwrite)?),
             None => None,
@@ -101,6 +79,7 @@ impl Denoise {
                 "--shape says what they are: an array has to be image × row × column",
             ));
         }
+        goes.check(&data)?;
         let spinner = working(quiet, format!("looking at the patches of {}", plural(n, "image")), images);
         let noise = self.sigma.map_or_else(|| estimate_noise(images), Ok)?;
         let denoiser = match &file {
@@ -128,19 +107,16 @@ impl Denoise {
             }
             Goes::Picture(target) => {
                 let clean = Samples::from_vec(images.shape(), denoiser.denoise(images, noise)?)?;
-                let png = drawn(&data)?.draw_samples(&clean, &[0])?.to_png()?;
+                let png = output::drawn(&data, quiet)?.sample_png(&clean, 0)?;
                 target.write(|out| out.write_all(&png))?;
             }
-            Goes::Folder => {
+            Goes::Folder(folder) => {
                 let clean = Samples::from_vec(images.shape(), denoiser.denoise(images, noise)?)?;
-                write_folder(&self.output, &clean, data.names.as_deref(), &drawn(&data)?)?;
+                folder.write(&clean, &data, quiet)?;
             }
         }
         drop(spinner);
-        match &goes {
-            Goes::Array(target) | Goes::Picture(target) => target.say_wrote(quiet, &said, ""),
-            Goes::Folder => output::say(quiet, &format!("{said}wrote {}", self.output.display())),
-        }
+        goes.say_wrote(quiet, &said);
         Ok(())
     }
 
@@ -164,16 +140,6 @@ fn above_zero(text: &str) -> Result<f64, String> {
         .ok()
         .filter(|sigma| *sigma > 0.0)
         .ok_or_else(|| "it must be a number above 0, such as 25".into())
-}
-
-/// Drawn as the noisy images are: bytes as the bytes they were, other values from the smallest to the largest.
-fn drawn(data: &DataSet) -> anyhow::Result<Grid> {
-    let scale = data.samples.scale();
-    let range = match data.samples.element() {
-        Element::U8 if scale > 0.0 => ValueRange::Given(0.0, 255.0 * scale),
-        _ => reconstruct::range(&data.samples)?,
-    };
-    Ok(Grid { range, ..Grid::default() })
 }
 
 #[cfg(test)]

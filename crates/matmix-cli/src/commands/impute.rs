@@ -1,19 +1,16 @@
 //! `matmix impute`: missing cells filled in.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use matmix::data::{DataSet, npy};
-use matmix::picture::{Grid, ValueRange, write_folder};
+use matmix::data::npy;
 use matmix::{Samples, Temper};
 
-use super::reconstruct::range;
 use crate::data_args::{DataOptions, Seen};
 use crate::error::hinted;
-use crate::kind::Kind;
 use crate::numbers::whole;
-use crate::output::{self, Overwrite, Target};
+use crate::output::{self, Goes, Overwrite, Target};
 use crate::progress::working;
-use crate::table::{count, plural};
+use crate::table::{Rows, column_names, count, plural};
 
 /// Fill in cells that are missing (NaN) by what the model knows about the others; observed cells come back as they were.
 #[derive(Debug, clap::Args)]
@@ -32,8 +29,8 @@ pub(crate) struct Impute {
     /// The .npy file to write, or a folder for one PNG per sample; - is an array on stdout.
     #[arg(long, short, value_name = "X.npy|FOLDER")]
     output: PathBuf,
-    /// A .npy file for the standard deviation of every cell that was filled in; 0 where nothing was missing.
-    #[arg(long, value_name = "SD.npy", conflicts_with = "draws")]
+    /// A .npy or .csv file for the standard deviation of every cell that was filled in; 0 where nothing was missing.
+    #[arg(long, value_name = "SD.npy|SD.csv", conflicts_with = "draws")]
     deviations: Option<PathBuf>,
     /// Draw so many times from what the missing cells may be, and write all of it, instead of their means.
     #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N")]
@@ -58,44 +55,48 @@ fn temper(text: &str) -> Result<Temper, String> {
 impl Impute {
     pub(crate) fn run(self, quiet: bool) -> anyhow::Result<()> {
         let inputs = self.options.inputs(&self.data);
-        let target = self.target(&inputs)?;
+        let goes = Goes::new(&self.output, false, &inputs, &self.overwrite)?;
         let second = match &self.deviations {
             Some(path) if *path == self.output => {
                 let message = format!("{}: it cannot hold both values and deviations", path.display());
                 return Err(hinted(message, "give -o and --deviations different names"));
             }
-            Some(path) => Some(Target::new(path, Kind::Array, &inputs, &self.overwrite)?),
+            Some(path) => Some(Target::numbers(path, &inputs, &self.overwrite)?),
             None => None,
         };
         let seen = Seen::new(&self.model, &self.data, &self.options)?;
         let mixture = seen.mixture("conditional means")?;
+        goes.check(&seen.data)?;
+        if self.draws.is_some() && !matches!(goes, Goes::Array(_)) {
+            let message = format!("{}: draws do not go into pictures", self.output.display());
+            return Err(hinted(message, "-o X.npy writes an array of all of them"));
+        }
         let n = seen.data.samples.len();
         let spinner = working(quiet, format!("filling in {}", plural(n, "sample")), &seen.data.samples);
         let mut axes = vec![n];
         axes.extend(seen.shape());
-        if let Some(draws) = self.draws {
+        if let (Some(draws), Goes::Array(target)) = (self.draws, &goes) {
             let drawn = mixture.impute_draws_by(&seen.view, draws, self.seed, self.temper)?;
             drop(spinner);
             axes.insert(0, draws);
-            let Some(target) = target else {
-                let message = format!("{}: draws do not go into pictures", self.output.display());
-                return Err(hinted(message, "-o X.npy writes an array of all of them"));
-            };
-            write(&target, &axes, &drawn)?;
+            write(target, &axes, &drawn)?;
             target.say_wrote(quiet, &format!("{} of the missing cells; ", plural(draws, "draw")), "");
             return Ok(());
         }
         let filled = mixture.impute_by(&seen.view, self.temper)?;
         drop(spinner);
-        match &target {
-            Some(target) => write(target, &axes, &filled.values)?,
-            None => {
-                let samples = Samples::from_slice(seen.shape(), &filled.values)?;
-                write_folder(&self.output, &samples, seen.data.names.as_deref(), &drawn(&seen.data)?)?;
+        match &goes {
+            Goes::Array(target) | Goes::Picture(target) => write(target, &axes, &filled.values)?,
+            Goes::Folder(folder) => {
+                folder.write(&Samples::from_slice(seen.shape(), &filled.values)?, &seen.data, quiet)?;
             }
         }
         if let Some(second) = &second {
-            write(second, &axes, &filled.deviations)?;
+            let rows = Rows::of_samples(&seen, column_names("deviation", seen.shape()));
+            second.write_rows(&axes, &rows, |put| {
+                put(&filled.deviations);
+                Ok(())
+            })?;
         }
         if !filled.empty.is_empty() {
             let what = plural(filled.empty.len(), "sample");
@@ -112,37 +113,9 @@ impl Impute {
         }
         let share = 100.0 * filled.missing as f64 / filled.values.len() as f64;
         let said = format!("filled in {} cells ({share:.1} %); ", count(filled.missing));
-        match target {
-            Some(target) => target.say_wrote(quiet, &said, ""),
-            None => output::say(quiet, &format!("{said}wrote {}", self.output.display())),
-        }
+        goes.say_wrote(quiet, &said);
         Ok(())
     }
-
-    /// The array to write; none if it is a folder.
-    fn target(&self, inputs: &[PathBuf]) -> anyhow::Result<Option<Target>> {
-        if output::ends_with(&self.output, "npy") || self.output == Path::new("-") {
-            return Target::new(&self.output, Kind::Array, inputs, &self.overwrite).map(Some);
-        }
-        if self.output.is_file() || self.output.extension().is_some() && !self.output.is_dir() {
-            let message = format!("{}: neither a .npy file nor a folder", self.output.display());
-            return Err(hinted(message, "-o X.npy writes an array, -o FOLDER one PNG per sample"));
-        }
-        self.overwrite.allows_folder(&self.output, inputs)?;
-        Ok(None)
-    }
-}
-
-/// How pictures are drawn: observed pixels of images are what they were.
-fn drawn(data: &DataSet) -> anyhow::Result<Grid> {
-    let white = 255.0 * data.samples.scale();
-    let range = match range(&data.samples)? {
-        ValueRange::Given(low, high) if data.names.is_some() && low >= 0.0 && high <= white => {
-            ValueRange::Given(0.0, white)
-        }
-        range => range,
-    };
-    Ok(Grid { range, ..Grid::default() })
 }
 
 fn write(target: &Target, axes: &[usize], values: &[f64]) -> anyhow::Result<()> {

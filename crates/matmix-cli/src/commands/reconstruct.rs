@@ -1,16 +1,14 @@
 //! `matmix reconstruct`: samples as a model sees them.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use matmix::data::Values;
-use matmix::picture::{Grid, ValueRange, write_folder};
+use matmix::picture::ValueRange;
 use matmix::{Backend, Model, Reconstruction, Samples};
 
 use crate::data_args::{DataOptions, Seen, check_whole};
 use crate::device_args::DeviceArgs;
-use crate::error::hinted;
-use crate::kind::Kind;
-use crate::output::{self, Overwrite, Target};
+use crate::output::{Goes, Overwrite};
 use crate::progress::working;
 use crate::table::plural;
 
@@ -44,48 +42,33 @@ pub(crate) struct Reconstruct {
 impl Reconstruct {
     pub(crate) fn run(self, quiet: bool) -> anyhow::Result<()> {
         let inputs = self.options.inputs(&self.data);
-        let mut target = None;
-        if output::ends_with(&self.output, "npy") || self.output == Path::new("-") {
-            target = Some(Target::new(&self.output, Kind::Array, &inputs, &self.overwrite)?);
-        } else if self.output.is_file() || self.output.extension().is_some() && !self.output.is_dir() {
-            let message = format!("{}: neither a .npy file nor a folder", self.output.display());
-            return Err(hinted(message, "-o X.npy writes an array, -o FOLDER one PNG per sample"));
-        } else {
-            self.overwrite.allows_folder(&self.output, &inputs)?;
-        }
+        let goes = Goes::new(&self.output, false, &inputs, &self.overwrite)?;
         let seen = Seen::new(&self.model, &self.data, &self.options)?;
         check_whole(&seen.file)?;
+        goes.check(&seen.data)?;
         let backend = self.device.backend(&seen.view, seen.file.model.n_components())?;
         let spinner = working(
             quiet,
             format!("rebuilding {}", plural(seen.data.samples.len(), "sample")),
             &seen.data.samples,
         );
-        if let Some(target) = &target {
-            let mut axes = vec![seen.data.samples.len()];
-            axes.extend(seen.shape());
-            target.write_chunks(&axes, |put| self.each(&*backend, &seen, &mut |x| put(&x)))?;
-        } else {
-            let mut rebuilt = Vec::new();
-            self.each(&*backend, &seen, &mut |x| rebuilt.extend(x))?;
-            let samples = Samples::from_vec(seen.shape(), rebuilt)?;
-            // Drawn with the range of the originals, so that both can be compared.
-            let range = range(&seen.data.samples)?;
-            write_folder(
-                &self.output,
-                &samples,
-                seen.data.names.as_deref(),
-                &Grid { range, ..Grid::default() },
-            )?;
+        match &goes {
+            Goes::Array(target) | Goes::Picture(target) => {
+                let mut axes = vec![seen.data.samples.len()];
+                axes.extend(seen.shape());
+                target.write_chunks(&axes, |put| self.each(&*backend, &seen, &mut |x| put(&x)))?;
+            }
+            Goes::Folder(folder) => {
+                let mut rebuilt = Vec::new();
+                self.each(&*backend, &seen, &mut |x| rebuilt.extend(x))?;
+                folder.write(&Samples::from_vec(seen.shape(), rebuilt)?, &seen.data, quiet)?;
+            }
         }
         drop(spinner);
         let error = seen.file.model.reconstruction_error(&*backend.over(&seen.view)?)?
             * (seen.rows_each as f64).sqrt();
         let said = format!("reconstruction error {error:.4}; ");
-        match target {
-            Some(target) => target.say_wrote(quiet, &said, ""),
-            None => output::say(quiet, &format!("{said}wrote {}", self.output.display())),
-        }
+        goes.say_wrote(quiet, &said);
         Ok(())
     }
 

@@ -51,7 +51,8 @@ impl Sample {
             return Err(hinted("-n 0: there is nothing to draw", "-n is the number of samples: -n 64"));
         }
         let picture = output::ends_with(&self.output, "png");
-        if !picture && !output::ends_with(&self.output, "npy") && self.output != Path::new("-") {
+        let array = output::ends_with(&self.output, "npy") || self.output == Path::new("-");
+        if !picture && !array && !output::is_stream(&self.output) {
             let message = format!("{}: neither .npy nor .png", self.output.display());
             return Err(hinted(message, "-o S.npy writes an array, -o S.png a picture"));
         }
@@ -82,7 +83,10 @@ impl Sample {
         } else {
             let mut axes = vec![self.count];
             axes.extend(&shape);
-            target.write_array(&axes, &drawn.samples)?;
+            target.write_chunks(&axes, |put| {
+                put(&drawn.samples);
+                Ok(())
+            })?;
         }
         target.say_wrote(quiet, &format!("drew {}; ", plural(self.count, "sample")), "");
         Ok(())

@@ -7,11 +7,10 @@ use serde_json::{Value, json};
 
 use crate::data_args::{DataOptions, Seen};
 use crate::device_args::DeviceArgs;
-use crate::kind::Kind;
 use crate::numbers::whole;
 use crate::output::{self, Overwrite, Target};
 use crate::progress::working;
-use crate::table::{Table, plural};
+use crate::table::{Rows, Table, plural};
 
 /// The log-likelihood of every sample; the least likely ones are those a model has not seen the like of.
 #[derive(Debug, clap::Args)]
@@ -26,8 +25,8 @@ pub(crate) struct Score {
     /// The samples.
     #[arg(value_name = "DATA")]
     data: String,
-    /// A .npy file for the log-likelihood of every sample; - is stdout.
-    #[arg(long, short, value_name = "S.npy")]
+    /// A .npy or .csv file for the log-likelihood of every sample; - is an array on stdout.
+    #[arg(long, short, value_name = "S.npy|S.csv")]
     output: Option<PathBuf>,
     #[command(flatten)]
     overwrite: Overwrite,
@@ -47,7 +46,7 @@ impl Score {
     pub(crate) fn run(self, quiet: bool) -> anyhow::Result<()> {
         let inputs = self.options.inputs(&self.data);
         let target = match &self.output {
-            Some(path) => Some(Target::new(path, Kind::Array, &inputs, &self.overwrite)?),
+            Some(path) => Some(Target::numbers(path, &inputs, &self.overwrite)?),
             None => None,
         };
         let on_stdout = target.as_ref().is_some_and(Target::is_stdout);
@@ -57,7 +56,11 @@ impl Score {
             Scores::of(&seen, &self.device, quiet)?;
         let n = scores.len();
         if let Some(target) = &target {
-            target.write_array(&[n], &scores)?;
+            let rows = Rows::of_samples(&seen, vec!["log_likelihood".into()]);
+            target.write_rows(&[n], &rows, |put| {
+                put(&scores);
+                Ok(())
+            })?;
             target.say_wrote(quiet, "", "");
         }
         let worst = self.worst.map(|worst| &order[..worst.min(n)]);

@@ -7,11 +7,10 @@ use matmix::{Model, PatchFisher, PatchFisherOptions};
 use crate::data_args::{DataOptions, Seen};
 use crate::device_args::DeviceArgs;
 use crate::error::hinted;
-use crate::kind::Kind;
 use crate::numbers::whole;
 use crate::output::{Overwrite, Target};
 use crate::progress::working;
-use crate::table::plural;
+use crate::table::{Rows, column_names, plural};
 
 /// Write the cores of samples: the small matrices a model reduces them to.
 ///
@@ -31,8 +30,8 @@ pub(crate) struct Transform {
     /// The samples.
     #[arg(value_name = "DATA")]
     data: String,
-    /// The .npy file to write; - is stdout.
-    #[arg(long, short, value_name = "F.npy")]
+    /// The .npy or .csv file to write; - is an array on stdout.
+    #[arg(long, short, value_name = "F.npy|F.csv")]
     output: PathBuf,
     #[command(flatten)]
     overwrite: Overwrite,
@@ -54,7 +53,7 @@ pub(crate) struct Transform {
 impl Transform {
     pub(crate) fn run(self, quiet: bool) -> anyhow::Result<()> {
         let inputs = self.options.inputs(&self.data);
-        let target = Target::new(&self.output, Kind::Array, &inputs, &self.overwrite)?;
+        let target = Target::numbers(&self.output, &inputs, &self.overwrite)?;
         let seen = Seen::new(&self.model, &self.data, &self.options)?;
         if self.fisher {
             return self.fisher(&seen, &target, quiet);
@@ -72,12 +71,20 @@ impl Transform {
             Model::LowRank(m) => m.transform(&*engine)?,
             _ => anyhow::bail!("models of this kind have no cores"),
         };
-        let mut axes = seen.axes();
+        let (mut axes, rank) = (seen.axes(), seen.file.model.rank());
+        let mut columns = column_names("core", rank);
         if self.all {
-            axes.push(seen.file.model.n_components());
+            let components = column_names("component", &[seen.file.model.n_components()]);
+            let each =
+                |component: &String| columns.iter().map(|core| format!("{component}_{core}")).collect();
+            columns = components.iter().flat_map::<Vec<String>, _>(each).collect();
+            axes.push(components.len());
         }
-        axes.extend(seen.file.model.rank());
-        target.write_array(&axes, &cores)?;
+        axes.extend(rank);
+        target.write_rows(&axes, &Rows::new(&seen, columns), |put| {
+            put(&cores);
+            Ok(())
+        })?;
         drop(spinner);
         target.say_wrote(quiet, "", &format!(" ({})", matmix::error::sides(&axes)));
         Ok(())
@@ -91,7 +98,9 @@ impl Transform {
         let axes = [images.len(), fisher.width(images.shape())?];
         let spinner =
             working(quiet, format!("looking at the patches of {}", plural(axes[0], "image")), images);
-        target.write_chunks::<f32>(&axes, |put| fisher.features_each(images, |some| put(&some)))?;
+        // A vector belongs to a sample, however many windows that has.
+        let rows = Rows::of_samples(seen, column_names("feature", &axes[1..]));
+        target.write_rows::<f32>(&axes, &rows, |put| fisher.features_each(images, |some| put(&some)))?;
         drop(spinner);
         target.say_wrote(quiet, "", &format!(" ({})", matmix::error::sides(&axes)));
         Ok(())

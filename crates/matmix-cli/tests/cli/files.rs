@@ -6,7 +6,7 @@ use matmix::data::npy;
 
 use crate::bits::bytes;
 use crate::misuse::refused;
-use crate::{command, fit, names, ok};
+use crate::{command, fit, names, ok, output};
 
 /// A small set with labels, a model of it and a folder of images.
 fn prepared() -> tempfile::TempDir {
@@ -172,7 +172,7 @@ fn a_full_disk_is_an_error_and_leaves_nothing_behind() {
             .args(["-c", "ulimit -f 16; exec \"$@\"", "sh"])
             .arg(program.get_program())
             .args(program.get_args());
-        limited.current_dir(path).output().unwrap()
+        output(limited.current_dir(path))
     };
     for args in [
         &["sample", "m.mm", "-n", "1000", "-o", "s.npy"][..],

@@ -10,6 +10,7 @@ mod files;
 mod made;
 mod missing;
 mod misuse;
+mod outputs;
 mod patches;
 #[path = "../../../matmix/tests/suite/pictures.rs"]
 mod pictures;
@@ -17,7 +18,9 @@ mod pictures;
 mod signals;
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
 
 /// The arguments of a small fit.
 pub(crate) const SMALL: &[&str] =
@@ -30,8 +33,32 @@ pub(crate) fn command(folder: &Path, args: &[&str]) -> Command {
     command
 }
 
+/// Longer than any run of a test takes.
+pub(crate) const TOO_LONG: Duration = Duration::from_secs(120);
+
 pub(crate) fn run(folder: &Path, args: &[&str]) -> Output {
-    command(folder, args).output().unwrap()
+    output(&mut command(folder, args))
+}
+
+/// Run a program to its end. After two minutes it is killed, and the test fails.
+pub(crate) fn output(command: &mut Command) -> Output {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let id = child.id().to_string();
+    let (ended, waiting) = mpsc::channel::<()>();
+    let watching = std::thread::spawn(move || {
+        let too_long = waiting.recv_timeout(TOO_LONG) == Err(mpsc::RecvTimeoutError::Timeout);
+        if too_long {
+            let (kill, how) =
+                if cfg!(windows) { ("taskkill", ["/F", "/PID"]) } else { ("kill", ["-s", "KILL"]) };
+            let _ = Command::new(kill).args(how).arg(id).status();
+        }
+        too_long
+    });
+    let output = child.wait_with_output().unwrap();
+    drop(ended);
+    assert!(!watching.join().unwrap(), "{command:?} took longer than {TOO_LONG:?}");
+    output
 }
 
 /// Runs what must work.

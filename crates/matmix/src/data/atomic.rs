@@ -60,6 +60,11 @@ pub fn check(path: &Path) -> Result<()> {
     found.map_err(|e| Error::io(path, Action::Write, &e))
 }
 
+/// Whether what stands at `path`, links followed, cannot be replaced but is written through: a device, a pipe, an open file.
+pub fn is_stream(path: &Path) -> bool {
+    matches!(Place::of(path), Ok(Place::Stream))
+}
+
 /// Removes the temporaries of all files that are being written, for a program that is about to end: none of these
 /// files will appear any more, nor can another one be begun.
 pub fn remove_temporaries() {

@@ -45,13 +45,18 @@ impl ColourMap {
 
 /// A shade between 0 for `low` and 255 for `high`; middle grey where all values are equal.
 pub(super) fn grey(value: f64, low: f64, high: f64) -> u8 {
+    shade(value, low, high, 255) as u8
+}
+
+/// A shade between 0 for `low` and `white` for `high`; middle grey where all values are equal.
+pub(super) fn shade(value: f64, low: f64, high: f64, white: u16) -> u16 {
     // Halves, so that a range as wide as the numbers themselves does not overflow.
     let width = high / 2.0 - low / 2.0;
     if width > 0.0 {
-        // `as` turns NaN into 0 and stops at the ends.
-        ((value / 2.0 - low / 2.0) / width * 255.0).round() as u8
+        // `as` turns NaN into 0; what lies outside the range stops at the ends.
+        (((value / 2.0 - low / 2.0) / width).clamp(0.0, 1.0) * f64::from(white)).round() as u16
     } else {
-        128
+        white.div_ceil(2)
     }
 }
 

@@ -1,11 +1,13 @@
 //! Tiles in rows and columns.
 
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use super::colour::ColourMap;
-use super::image::Image;
+use super::colour::{self, ColourMap};
+use super::image::{self, Image};
 use super::tile;
 use crate::data::Samples;
+use crate::data::atomic::write_file;
 use crate::error::{Action, Error, Result};
 use crate::options::as_text;
 
@@ -97,6 +99,8 @@ pub struct Grid {
     pub map: ColourMap,
     /// The colour of gaps and of places without a tile.
     pub background: [u8; 3],
+    /// Whether a PNG of one sample, a grey or a colour image, has 16 bits per channel and not 8.
+    pub sixteen_bits: bool,
 }
 
 impl Default for Grid {
@@ -108,6 +112,7 @@ impl Default for Grid {
             range: ValueRange::Picture,
             map: ColourMap::Grey,
             background: [255; 3],
+            sixteen_bits: false,
         }
     }
 }
@@ -172,10 +177,34 @@ impl Grid {
         let tiles: Result<Vec<Vec<f64>>> = indices.iter().map(|&i| samples.to_f64(i..i + 1)).collect();
         self.draw(samples.shape(), &tiles?)
     }
+
+    /// The bytes of a PNG file of one sample.
+    ///
+    /// # Errors
+    /// As [`draw_samples`](Self::draw_samples).
+    pub fn sample_png(&self, samples: &Samples<'_>, index: usize) -> Result<Vec<u8>> {
+        let (rows, columns, channels) = match *samples.shape() {
+            [rows, columns] => (rows, columns, 1),
+            [rows, columns, 3] => (rows, columns, 3),
+            _ => (0, 0, 0),
+        };
+        // A colour map has 256 colours; enlarged pictures are for people.
+        let as_it_is = channels > 0 && self.map == ColourMap::Grey && self.enlarge <= 1;
+        if !self.sixteen_bits || !as_it_is || index >= samples.len() {
+            return self.draw_samples(samples, &[index])?.to_png();
+        }
+        let values = samples.to_f64(index..index + 1)?;
+        let (low, high) = match self.range {
+            ValueRange::Given(low, high) => (low, high),
+            _ => ends(&values),
+        };
+        let deep: Vec<u16> = values.iter().map(|&value| colour::shade(value, low, high, u16::MAX)).collect();
+        image::png_of_16_bits((rows, columns), channels, &deep)
+    }
 }
 
-/// Writes one PNG per sample into `folder` (made if it is not there), under its name or as `000.png`, `001.png` and so on, drawn as
-/// `grid` says, and returns the files. [`ValueRange::Picture`] means the range of the whole set.
+/// Writes one PNG per sample into `folder` (made if it is not there), called as [`png_names`] says and drawn as `grid` says, and
+/// returns the files. [`ValueRange::Picture`] means the range of the whole set.
 ///
 /// # Errors
 /// As [`Grid::draw`], if the samples cannot be read, or the files cannot be written.
@@ -196,25 +225,51 @@ pub fn write_folder(
         }
         grid.range = ValueRange::Given(whole.0, whole.1);
     }
-    let digits = (samples.len() - 1).to_string().len().max(3);
-    let mut files = Vec::with_capacity(samples.len());
-    let mut taken = std::collections::HashSet::new();
-    for n in 0..samples.len() {
-        let path = match names.and_then(|names| names.get(n)) {
-            // The same picture with another ending; where two differ in the ending only, the whole name.
-            Some(name) => {
-                let path = folder.join(Path::new(name).with_extension("png"));
-                if taken.insert(path.clone()) { path } else { folder.join(format!("{name}.png")) }
-            }
-            None => folder.join(format!("{n:0digits$}.png")),
-        };
+    let files: Vec<PathBuf> = png_names(samples.len(), names).iter().map(|name| folder.join(name)).collect();
+    for (n, path) in files.iter().enumerate() {
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent).map_err(|e| Error::io(parent, Action::Make, &e))?;
         }
-        grid.draw_samples(samples, &[n])?.write_png(&path)?;
-        files.push(path);
+        let png = grid.sample_png(samples, n)?;
+        write_file(path, |out| out.write_all(&png))?;
     }
     Ok(files)
+}
+
+/// The names of the PNG files of samples, all different. The ending of a name becomes `png`; where samples differ in the ending only, `.png`
+/// is added to it. Without names: `000.png`, `001.png` and so on.
+///
+/// ```
+/// use matmix::picture::png_names;
+///
+/// let names = ["a.jpg", "a.png", "b.jpg"].map(String::from);
+/// assert_eq!(png_names(3, Some(&names)), ["a.jpg.png", "a.png", "b.png"]);
+/// assert_eq!(png_names(2, None), ["000.png", "001.png"]);
+/// ```
+pub fn png_names(samples: usize, names: Option<&[String]>) -> Vec<String> {
+    let digits = samples.saturating_sub(1).to_string().len().max(3);
+    let Some(names) = names else { return (0..samples).map(|n| format!("{n:0digits$}.png")).collect() };
+    // Some file systems take capital letters for small ones.
+    let key = |name: &str| name.to_lowercase();
+    let with_png = |name: &str| Path::new(name).with_extension("png").to_string_lossy().into_owned();
+    let mut alike: HashMap<String, usize> = HashMap::new();
+    names.iter().for_each(|name| *alike.entry(key(&with_png(name))).or_default() += 1);
+    // PNG files keep their names, also if another sample comes first.
+    let mut taken: HashSet<String> = HashSet::new();
+    let keeps: Vec<bool> =
+        names.iter().map(|name| with_png(name) == *name && taken.insert(key(name))).collect();
+    let free = |(name, keeps): (&String, bool)| {
+        let short = with_png(name);
+        if keeps {
+            return name.clone();
+        }
+        let alone = alike[&key(&short)] == 1;
+        let long = std::iter::once(format!("{name}.png"));
+        let numbered = (2..).map(|n| format!("{name}-{n}.png"));
+        let mut candidates = alone.then_some(short).into_iter().chain(long).chain(numbered);
+        candidates.find(|name| taken.insert(key(name))).unwrap_or_default()
+    };
+    names.iter().zip(keeps).map(free).collect()
 }
 
 /// The smallest and the largest finite value; (0, 0) if there is none.

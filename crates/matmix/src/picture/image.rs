@@ -38,14 +38,8 @@ impl Image {
     /// # Errors
     /// If the picture would have no pixels or more than 2^28.
     pub fn new(width: usize, height: usize, colour: [u8; 3]) -> Result<Self> {
-        match width.checked_mul(height) {
-            Some(1..=LIMIT) => Ok(Self { width, height, rgb: colour.repeat(width * height) }),
-            _ => Err(Error::Option {
-                option: "picture size",
-                value: format!("{width}×{height} pixels"),
-                expected: "between 1 and 2^28 pixels; draw fewer tiles, or enlarge them less",
-            }),
-        }
+        let pixels = checked(width, height)?;
+        Ok(Self { width, height, rgb: colour.repeat(pixels) })
     }
 
     /// The colour of column `x` in row `y`.
@@ -134,21 +128,7 @@ impl Image {
             Some(grey) => (grey, ColorType::Grayscale),
             None => (&self.rgb, ColorType::Rgb),
         };
-        self.encoded(colour, pixels).map_err(|e| Error::Data { name: "PNG".into(), problem: e.to_string() })
-    }
-
-    fn encoded(&self, colour: ColorType, pixels: &[u8]) -> std::result::Result<Vec<u8>, EncodingError> {
-        let mut out = Vec::new();
-        // The limit on the size of a picture keeps both sides far below what PNG can hold.
-        let mut encoder = Encoder::new(&mut out, self.width as u32, self.height as u32);
-        encoder.set_color(colour);
-        encoder.set_depth(BitDepth::Eight);
-        encoder.set_compression(Compression::Fast);
-        encoder.set_filter(Filter::Adaptive);
-        let mut writer = encoder.write_header()?;
-        writer.write_image_data(pixels)?;
-        writer.finish()?;
-        Ok(out)
+        png((self.height, self.width), colour, BitDepth::Eight, pixels)
     }
 
     /// Writes a PNG file, whole or not at all.
@@ -159,6 +139,49 @@ impl Image {
         let bytes = self.to_png()?;
         write_file(path.as_ref(), |out| out.write_all(&bytes))
     }
+}
+
+/// The bytes of a PNG file with 16 bits per channel, of one channel (grey) or three.
+pub(super) fn png_of_16_bits(
+    (rows, columns): (usize, usize),
+    channels: usize,
+    values: &[u16],
+) -> Result<Vec<u8>> {
+    checked(columns, rows)?;
+    let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_be_bytes()).collect();
+    let colour = if channels == 1 { ColorType::Grayscale } else { ColorType::Rgb };
+    png((rows, columns), colour, BitDepth::Sixteen, &bytes)
+}
+
+/// The number of pixels, if it is within the limit.
+fn checked(width: usize, height: usize) -> Result<usize> {
+    width.checked_mul(height).filter(|pixels| (1..=LIMIT).contains(pixels)).ok_or_else(|| Error::Option {
+        option: "picture size",
+        value: format!("{width}×{height} pixels"),
+        expected: "between 1 and 2^28 pixels; draw fewer tiles, or enlarge them less",
+    })
+}
+
+fn png(
+    (rows, columns): (usize, usize),
+    colour: ColorType,
+    depth: BitDepth,
+    pixels: &[u8],
+) -> Result<Vec<u8>> {
+    let encoded = || -> std::result::Result<Vec<u8>, EncodingError> {
+        let mut out = Vec::new();
+        // The limit on the size of a picture keeps both sides far below what PNG can hold.
+        let mut encoder = Encoder::new(&mut out, columns as u32, rows as u32);
+        encoder.set_color(colour);
+        encoder.set_depth(depth);
+        encoder.set_compression(Compression::Fast);
+        encoder.set_filter(Filter::Adaptive);
+        let mut writer = encoder.write_header()?;
+        writer.write_image_data(pixels)?;
+        writer.finish()?;
+        Ok(out)
+    };
+    encoded().map_err(|e| Error::Data { name: "PNG".into(), problem: e.to_string() })
 }
 
 #[cfg(test)]

@@ -25,5 +25,5 @@ mod letters;
 mod tile;
 
 pub use colour::ColourMap;
-pub use grid::{Grid, ValueRange, write_folder};
+pub use grid::{Grid, ValueRange, png_names, write_folder};
 pub use image::Image;
