@@ -50,7 +50,7 @@ lint: ## formatting and lints, without a single warning; an example on every pub
 	cargo clippy -p matmix --no-default-features --all-targets -- -D warnings
 	for feature in formats images report demo; do cargo clippy -p matmix --no-default-features --features $$feature -- -D warnings || exit 1; done
 	RUSTDOCFLAGS='-D warnings' cargo doc --quiet --no-deps -p matmix --features ndarray,cuda
-	python3 scripts/examples.py target/doc/matmix
+	python3 scripts/examples.py "$$(sh scripts/target.sh)/doc/matmix"
 	python3 scripts/features.py
 	python3 scripts/folders.py
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,8 @@ SECONDS_OLD = 3600
 
 def read(root: Path) -> list[dict[str, Any]]:
     """Name, seconds with their confidence interval and multiply-adds of every benchmark of the kernels."""
-    folder = Path(os.environ.get("CARGO_TARGET_DIR", root / "target")) / "criterion"
+    target = subprocess.run(["sh", str(root / "scripts" / "target.sh")], capture_output=True, text=True, check=True).stdout
+    folder = Path(target.strip()) / "criterion"
     found = []
     for file in sorted(folder.glob("**/new/estimates.json")):
         if time.time() - file.stat().st_mtime > SECONDS_OLD:

@@ -10,7 +10,7 @@ if [ "${MATMIX_BENCH_TORCH:-1}" != 0 ]; then
     "$venv/bin/python" -m pip install --quiet -r benchmarks/requirements-torch.txt ||
         echo "PyTorch did not install; the tables will say so." >&2
 fi
-wheels=${CARGO_TARGET_DIR:-target}/wheels-bench
+wheels=$(sh scripts/target.sh)/wheels-bench
 rm -rf "$wheels"
 "$venv/bin/maturin" build --quiet --release --out "$wheels"
 "$venv/bin/python" -m pip install --quiet --force-reinstall --no-deps "$wheels"/matmix-*.whl

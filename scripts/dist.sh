@@ -4,6 +4,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 python3 scripts/version.py
+cargo_target=$(sh scripts/target.sh)
 venv=.venv-dist
 [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r scripts/requirements-dist.txt
@@ -18,7 +19,7 @@ echo "== source package, and a wheel from it"
 "$venv/bin/maturin" sdist --out dist
 built=$(mktemp -d)
 trap 'rm -rf "$built"' EXIT
-CARGO_TARGET_DIR="$PWD/target/dist" "$venv/bin/python" -m pip wheel --quiet --no-deps --wheel-dir "$built" dist/matmix-*.tar.gz
+CARGO_TARGET_DIR="$cargo_target/dist" "$venv/bin/python" -m pip wheel --quiet --no-deps --wheel-dir "$built" dist/matmix-*.tar.gz
 
 echo "== program"
 # Static, and so without the feature `cuda`: what is linked statically cannot look for the libraries of a GPU.
@@ -28,7 +29,7 @@ version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 name=matmix-$version-$target
 folder=$built/$name
 mkdir -p "$folder/man" "$folder/completions"
-program=target/$target/release/matmix
+program=$cargo_target/$target/release/matmix
 cp "$program" README.md LICENSE LICENSE-MIT LICENSE-APACHE CHANGELOG.md "$folder"
 "$program" man >"$folder/man/matmix.1"
 for command in $("$program" help | sed -n '/^Commands:/,/^$/s/^  \([a-z]\+\) .*/\1/p' | grep -v '^help$'); do
@@ -39,5 +40,5 @@ tar -C "$built" -cJf "dist/$name.tar.xz" "$name"
 
 echo "== crates"
 cargo package --quiet --locked -p matmix -p matmix-cli
-cp target/package/matmix-"$version".crate target/package/matmix-cli-"$version".crate dist/
+cp "$cargo_target/package/matmix-$version.crate" "$cargo_target/package/matmix-cli-$version.crate" dist/
 ls -l dist

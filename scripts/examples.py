@@ -1,6 +1,6 @@
 """Every public type has an example: reads what `cargo doc` has written and names those that have none.
 
-    python3 scripts/examples.py target/doc/matmix
+    python3 scripts/examples.py "$(sh scripts/target.sh)/doc/matmix"
 
 What rustdoc lists in `all.html` is public and not hidden. A type's own description, above its fields and methods,
 has to hold a block of Rust, which `cargo test` runs; equations and other text in fences do not count.

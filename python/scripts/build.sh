@@ -3,8 +3,9 @@
 set -eu
 cd "$(dirname "$0")/../.."
 venv=${VENV:-.venv}
+wheels=$(sh scripts/target.sh)/wheels
 [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
 "$venv/bin/python" -m pip install --quiet -r python/requirements-test.txt
-rm -rf target/wheels
-"$venv/bin/maturin" build --release --out target/wheels
-"$venv/bin/python" -m pip install --quiet --force-reinstall --no-deps target/wheels/matmix-*.whl
+rm -rf "$wheels"
+"$venv/bin/maturin" build --release --out "$wheels"
+"$venv/bin/python" -m pip install --quiet --force-reinstall --no-deps "$wheels"/matmix-*.whl

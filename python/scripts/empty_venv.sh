@@ -4,11 +4,12 @@
 set -eu
 cd "$(dirname "$0")/../.."
 root=$PWD
+wheels=$(sh scripts/target.sh)/wheels
 folder=$(mktemp -d)
 rm=$(command -v rm)
 trap '"$rm" -rf "$folder"' EXIT
 python3 -m venv "$folder/venv"
-"$folder/venv/bin/python" -m pip install --quiet target/wheels/matmix-*.whl
+"$folder/venv/bin/python" -m pip install --quiet "$wheels"/matmix-*.whl
 cd "$folder"
 "$folder/venv/bin/python" -m pip check
 found=$("$folder/venv/bin/python" -m pip list --format=freeze | grep -E '^(matplotlib|tqdm|pandas|dask|distributed)=' || true)

@@ -1,6 +1,7 @@
 """Data that many tests use."""
 
 import faulthandler
+import signal
 
 import matmix
 import numpy as np
@@ -15,12 +16,20 @@ def digits():
     return X[chosen], y[chosen]
 
 
-@pytest.fixture
-def five_minutes():
-    """Whatever waits for another process ends with a traceback instead of never."""
-    faulthandler.dump_traceback_later(300, exit=True)
+@pytest.fixture(autouse=True)
+def two_minutes():
+    """End a test that hangs, with a traceback."""
+    faulthandler.dump_traceback_later(120, exit=True)
     yield
     faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.fixture(autouse=True)
+def ctrl_c():
+    """Ctrl-C interrupts: a shell starts what runs in the background with SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

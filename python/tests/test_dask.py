@@ -25,7 +25,6 @@ STEP = 40
 OPTIONS = {"n_components": 3, "rank": 3, "random_state": 1, "max_iter": 4, "tol": 0}
 
 pytestmark = [
-    pytest.mark.usefixtures("five_minutes"),
     pytest.mark.filterwarnings("ignore:the fit has not converged"),
 ]
 

@@ -71,6 +71,6 @@ def test_a_forked_child_fits(threads, tmp_path):
     program.write_text(PROGRAM)
     environment = {**os.environ, "RAYON_NUM_THREADS": threads}
     done = subprocess.run(
-        [sys.executable, str(program)], capture_output=True, text=True, timeout=240, env=environment, cwd=tmp_path
+        [sys.executable, str(program)], capture_output=True, text=True, timeout=110, env=environment, cwd=tmp_path
     )
     assert done.returncode == 0 and done.stdout == "done\n", done.stderr

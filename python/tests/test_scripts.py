@@ -1,5 +1,9 @@
 """What `make lint` asks beside the compilers finds what it is there for."""
 
+import os
+import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -77,3 +81,19 @@ def test_crates_with_other_features_are_named():
     one = {"a v1": {"std"}, "b v1": {"std", ""}, "c v1": {"std"}, "d v1": {""}}
     other = {"a v1": {"std"}, "b v1": {"std"}, "c v1": {"default,std"}, "e v1": {""}}
     assert features.differences(one, other) == ["b v1: none and std; std", "c v1: std; default,std"]
+
+
+def test_no_script_writes_the_folder_out_that_cargo_builds_into():
+    folders = ("scripts", "python/scripts", "benchmarks", "docs/site", "tests")
+    scripts = [path for folder in folders for ending in ("py", "sh") for path in (ROOT / folder).rglob(f"*.{ending}")]
+    written_out = re.compile(r"(?<![$\w])target/\w|\"target\"")
+    found = [path for path in (ROOT / "Makefile", *scripts) if written_out.search(path.read_text("utf-8"))]
+    assert len(scripts) > 20 and not found, "scripts/target.sh prints where Cargo builds"
+
+
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="needs Cargo")
+def test_the_folder_that_cargo_builds_into_is_found(tmp_path):
+    environment = {**os.environ, "CARGO_TARGET_DIR": str(tmp_path)}
+    command = ["sh", str(ROOT / "scripts" / "target.sh")]
+    found = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, cwd=tmp_path)
+    assert found.stdout == f"{tmp_path}\n"

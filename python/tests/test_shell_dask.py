@@ -13,7 +13,6 @@ import pytest
 pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
 pytestmark = [
-    pytest.mark.usefixtures("five_minutes"),
     pytest.mark.skipif("MATMIX_BIN" not in os.environ, reason="MATMIX_BIN does not name the program"),
 ]
 
