@@ -14,7 +14,9 @@ SECONDS_OLD = 3600
 
 def read(root: Path) -> list[dict[str, Any]]:
     """Name, seconds with their confidence interval and multiply-adds of every benchmark of the kernels."""
-    target = subprocess.run(["sh", str(root / "scripts" / "target.sh")], capture_output=True, text=True, check=True).stdout
+    target = subprocess.run(
+        ["sh", str(root / "scripts" / "target.sh")], capture_output=True, text=True, check=True
+    ).stdout
     folder = Path(target.strip()) / "criterion"
     found = []
     for file in sorted(folder.glob("**/new/estimates.json")):

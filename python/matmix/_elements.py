@@ -55,8 +55,8 @@ def _check_exact(array: np.ndarray, what: str) -> None:
     for value in array[(array > most) | (array < -most)].tolist():
         if int(float(value)) != value:
             raise ValueError(
-                f"{what} holds {value}, which double precision rounds to {float(value):.0f}; subtract an offset, or convert it "
-                "to float64 where rounding does no harm"
+                f"{what} holds {value}, which double precision rounds to {float(value):.0f}; subtract an offset, or "
+                "convert it to float64 where rounding does no harm"
             )
 
 

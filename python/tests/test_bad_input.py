@@ -29,8 +29,16 @@ def spoiled(value):
         (X[:0], ValueError, r"0 sample\(s\)"),
         (X[:, :0], ValueError, r"0 feature\(s\)"),
         (X + 1j, ValueError, "Complex data not supported"),
-        (np.full((9, 3, 2), 2**53 + 1), ValueError, "holds 9007199254740993, which double precision rounds to 9007199254740992"),
-        (np.full((9, 3, 2), 2**64 - 1, np.uint64), ValueError, "holds 18446744073709551615, which double precision rounds"),
+        (
+            np.full((9, 3, 2), 2**53 + 1),
+            ValueError,
+            "holds 9007199254740993, which double precision rounds to 9007199254740992",
+        ),
+        (
+            np.full((9, 3, 2), 2**64 - 1, np.uint64),
+            ValueError,
+            "holds 18446744073709551615, which double precision rounds",
+        ),
         (np.array([[1 + 2j, None]], dtype=object), ValueError, "Complex data not supported"),
         (np.array([[{}, 1]], dtype=object), TypeError, "must be a string or a real number"),
         ([[1.0, 2.0], [3.0]], ValueError, "inhomogeneous shape"),

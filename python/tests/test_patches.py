@@ -147,16 +147,16 @@ def test_an_image_is_denoised_by_itself_and_by_a_model_of_clean_ones(tmp_path):
 def test_noise_that_is_none_is_told():
     noisy = np.random.default_rng(0).normal(size=(32, 32))
     # The parameter's own name, and what would be right.
-    with pytest.raises(ValueError, match="`sigma` is 0.*above 0"):
+    with pytest.raises(ValueError, match=r"`sigma` is 0.*above 0"):
         matmix.denoise(noisy, 0.0)
     for flat in (lambda: matmix.estimate_sigma(np.zeros((1, 32, 32))), lambda: matmix.denoise(np.zeros((32, 32)))):
-        with pytest.raises(ValueError, match="`sigma` is 0; it must be given: no noise is found"):
+        with pytest.raises(ValueError, match=r"`sigma` is 0; it must be given: no noise is found"):
             flat()
 
 
 def test_values_that_single_precision_does_not_hold_are_refused():
     noisy = 1e-60 * np.random.default_rng(0).normal(size=(32, 32))
-    with pytest.raises(ValueError, match="`sigma` is .*e-61.*between 1e-30 and 1e30"):
+    with pytest.raises(ValueError, match=r"`sigma` is .*e-61.*between 1e-30 and 1e30"):
         matmix.denoise(noisy, 1e-61)
 
 
