@@ -107,7 +107,7 @@ def choose(
     selection: dict[str, Any],
     callback: Any,
 ) -> tuple[_matmix.MixtureModel, History, bool]:
-    """The chosen model, its history, and whether Ctrl-C ended its fit."""
+    """The chosen model, its history, and whether Ctrl-C ended the selection."""
     model, history, interrupted = _matmix.select_mixture(
         samples.held(preset, weights, options["threads"]),
         samples.shape,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ._base import warn_of_fit
 from ._choosing import AUTO, Choice, choose, from_history
-from ._fitting import describe
+from ._fitting import FitInterruptedWarning, describe
 from ._progress import ProgressLine
 from ._validation import DEFAULTS, Data, Sides, check_choice, check_integer, check_rank, check_samples, check_weights
 from .mixture import Mixture
@@ -78,7 +79,8 @@ def select(
     sample_weight : array of shape (N,), optional
         How many times each sample counts.
     estimator : Mixture, optional
-        Whatever else matters: noise, precision, random_state, sample_shape, scale, … It is not changed.
+        All other parameters: noise, missing, precision, random_state, sample_shape, scale, … It is not changed. Its
+        `callback` hears of every step; if it says stop, or at Ctrl-C, the best of the candidates so far is kept.
 
     Returns
     -------
@@ -128,7 +130,7 @@ def select(
     }
     with ProgressLine(best.verbose, samples.n) as line:
         callback = line.before(best.callback)
-        model, history, _ = choose(samples, best._preset, weights, options, selection, callback)
+        model, history, interrupted = choose(samples, best._preset, weights, options, selection, callback)
     assert history.choice is not None
     found = from_history(history.choice)
     for name, value in found["best_params_"].items():
@@ -138,4 +140,10 @@ def select(
     best._remember(samples, input, describe(options, DEFAULTS["fit"]["start"], history))
     best._adopt(model, history)
     warn_of_fit(history, best.tol, stacklevel=3)
+    if interrupted:
+        warnings.warn(
+            f"Ctrl-C ended the selection after {len(history.choice['candidates'])} candidates; the best of them is kept.",
+            FitInterruptedWarning,
+            stacklevel=2,
+        )
     return Selection(**found, best_estimator_=best)

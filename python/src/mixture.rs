@@ -115,7 +115,7 @@ pub(crate) fn fit_mixture(
     Ok((MixtureModel { model: fit.model }, history, interrupted))
 }
 
-/// Chooses and fits a mixture: the model, its history with the candidates as JSON, and whether Ctrl-C ended the last fit.
+/// Chooses and fits a mixture: the model, its history with the candidates as JSON, and whether Ctrl-C ended it.
 #[pyfunction]
 #[pyo3(signature = (x, shape, *, preset, weights, scale, options, selection, callback))]
 pub(crate) fn select_mixture(
@@ -130,8 +130,8 @@ pub(crate) fn select_mixture(
     callback: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(MixtureModel, String, bool)> {
     let meter = Arc::new(Meter::new());
-    let engine = x.engine(&shape, preset, weights.as_ref(), scale, Missing::Error, &meter)?;
     let fit = fit_options(options, &Beginning::Name(Start::default().name().into()), preset, &shape)?;
+    let engine = x.engine(&shape, preset, weights.as_ref(), scale, fit.missing, &meter)?;
     let selection = SelectOptions { fit, ..crate::errors::options(selection)? };
     let abandon = || {
         meter.stop();

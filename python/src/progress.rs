@@ -39,7 +39,7 @@ pub(crate) struct Progress {
     log_likelihood: f64,
     /// The reconstruction error e.
     reconstruction_error: f64,
-    /// What a search before the first iteration has just done (begin, split, merge, exchange, breathe), or nothing.
+    /// What a search before the first iteration has just done (begin, split, merge, exchange, breathe, rank), or nothing.
     step: Option<&'static str>,
     /// How many components there are now, if that is known.
     n_components: Option<usize>,
@@ -82,7 +82,7 @@ pub(crate) fn fit_listening(
     listening(py, callback, abandon, |observer| fit_on(engine, options, observer))
 }
 
-/// The same for a selection, which listens while the chosen model is fitted.
+/// The same for a selection, which listens between the steps of its search and while the chosen model is fitted.
 pub(crate) fn select_listening(
     py: Python<'_>,
     engine: &dyn Engine,

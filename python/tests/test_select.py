@@ -1,5 +1,11 @@
 """Choosing components and ranks, and a searched start."""
 
+import os
+import signal
+import threading
+import time
+import warnings
+
 import matmix
 import numpy as np
 import pytest
@@ -163,6 +169,64 @@ def test_a_callback_hears_of_the_search(three):
     first = next(i for i, now in enumerate(steps) if now.step is None)
     assert all(now.step is None and now.n_components == 3 for now in steps[first:])
     assert "step=" in repr(steps[0])
+
+
+@pytest.mark.parametrize("last", [1, 4, 12])
+def test_a_callback_can_stop_a_selection(three, last):
+    def stopping(calls):
+        return lambda now: calls.append(now) or len(calls) == last
+
+    calls = []
+    estimator = matmix.Mixture(random_state=0, callback=stopping(calls))
+    chosen = matmix.select(three, range(1, 6), rank="auto", estimator=estimator)
+    assert len(calls) == last and "stopped before all candidates were judged" in chosen.advice_
+    assert chosen.best_estimator_.history_.stop == "stopped"
+    calls = []
+    auto = matmix.Mixture("auto", rank=1, random_state=0, callback=stopping(calls)).fit(three)
+    assert len(calls) == last and auto.history_.stop == "stopped"
+
+
+@pytest.mark.parametrize("by", ["select", "auto"])
+def test_ctrl_c_ends_a_selection(by):
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(20000, 12, 12)) + 3 * rng.integers(0, 8, 20000)[:, None, None]).astype("f4")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    begun = time.monotonic()
+    timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        with pytest.warns(matmix.FitInterruptedWarning, match="Ctrl-C ended the"):
+            if by == "select":
+                # A minute or more if nobody listened.
+                model = matmix.select(X, range(1, 25), rank="auto", estimator=matmix.Mixture(random_state=0))
+                model = model.best_estimator_
+            else:
+                model = matmix.Mixture("auto", rank="auto", random_state=0).fit(X)
+    finally:
+        timer.cancel()
+        signal.signal(signal.SIGINT, before)
+    assert model.history_.stop == "stopped" and time.monotonic() - begun < 60
+    assert np.isfinite(model.score(X[:100]))
+
+
+def test_samples_with_missing_cells_are_chosen_for(three):
+    X = np.where(np.random.default_rng(1).random(three.shape) < 0.1, np.nan, three)
+    with pytest.raises(ValueError, match="NaN"):
+        matmix.select(X, range(1, 5), rank=1)
+    estimator = matmix.Mixture(random_state=0, missing="nan")
+    assert matmix.select(X, range(1, 6), rank=1, estimator=estimator).best_params_["n_components"] == 3
+    auto = matmix.Mixture("auto", rank=1, random_state=0, missing="nan").fit(X)
+    assert len(auto.weights_) == 3
+
+
+def test_a_component_of_one_sample_does_not_fail_a_selection():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(9, 3, 2, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for k in [3, 4, range(1, 6)]:
+            chosen = matmix.select(X, k, rank=1, criterion="bic", estimator=matmix.Mixture(random_state=1))
+            assert np.isfinite(chosen.best_estimator_.score(X))
 
 
 def test_a_search_is_told(three):

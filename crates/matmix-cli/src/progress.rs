@@ -203,6 +203,8 @@ fn search_words(step: &SearchStep) -> String {
         (SearchMove::Merge, count) => format!("{count} pairs were merged"),
         (SearchMove::Exchange, _) => "a split was exchanged for a merge".into(),
         (SearchMove::Breathe, count) => format!("{count} were split and as many merged"),
+        (SearchMove::Begin, 2..) => "no split gains anything, begun with all at once".into(),
+        (SearchMove::Rank, _) => "other ranks were tried".into(),
         _ => "begun with one component".into(),
     };
     let kept = if step.kept { "" } else { ", which gained nothing" };

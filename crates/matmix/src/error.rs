@@ -682,6 +682,14 @@ fn fewer_components(labelled: usize) -> String {
     }
 }
 
+/// The result of something that can be done without: nothing if it leaves the range of numbers.
+pub(crate) fn optional<T>(result: Result<T>) -> Result<Option<T>> {
+    match result {
+        Err(Error::Overflow { .. }) => Ok(None),
+        result => result.map(Some),
+    }
+}
+
 /// Missing cells where there is no distribution to say what they might be.
 pub(crate) fn needs_noise() -> Error {
     let expected = "`error` for models without noise: they say nothing about cells that were not observed, a mixture does";

@@ -227,10 +227,11 @@ impl<'a> About<'a> {
         let mut rng = start::stream(self.options.seed, restart);
         let (engine, k) = (self.engine, self.options.n_components());
         if self.searches()
-            && let Some((model, searched)) = search::search(self, &mut rng, watch)?
+            && let Some((model, searched, event)) = search::search(self, &mut rng, watch)?
         {
             history.passes += searched.passes;
             history.search = Some(searched);
+            history.events.extend(event);
             return Ok(model);
         }
         let model = match &self.options.start {

@@ -62,6 +62,15 @@ impl StopReason {
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {
+    /// Splits led to fewer components than requested: all components began at once, with k-means.
+    AtOnce {
+        /// Number of components that splits led to.
+        reached: usize,
+        /// Number of components of the fit.
+        components: usize,
+        /// Number of k-means starts; the best was kept.
+        starts: usize,
+    },
     /// A component that explained next to nothing was begun anew at a badly explained sample.
     Reseeded {
         /// After which iteration.
@@ -119,7 +128,9 @@ impl Event {
             Self::Reseeded { component, .. }
             | Self::Starved { component, .. }
             | Self::NoiseAtFloor { component } => Some(*component),
-            Self::DeadColumns { .. } | Self::Pruned { .. } | Self::NotKept { .. } => None,
+            Self::AtOnce { .. } | Self::DeadColumns { .. } | Self::Pruned { .. } | Self::NotKept { .. } => {
+                None
+            }
         }
     }
 
@@ -127,7 +138,9 @@ impl Event {
     pub fn is_warning(&self) -> bool {
         match self {
             Self::Starved { .. } | Self::NoiseAtFloor { .. } | Self::NotKept { .. } => true,
-            Self::Reseeded { .. } | Self::DeadColumns { .. } | Self::Pruned { .. } => false,
+            Self::AtOnce { .. } | Self::Reseeded { .. } | Self::DeadColumns { .. } | Self::Pruned { .. } => {
+                false
+            }
         }
     }
 
@@ -152,6 +165,10 @@ impl Event {
     /// The event in words; `components` names the component or components that it concerns.
     pub(crate) fn sentence(&self, components: &str) -> String {
         match self {
+            Self::AtOnce { reached, components, starts } => format!(
+                "no split gained likelihood at K = {reached}: all {components} components began with k-means, the best of \
+                 {starts} starts"
+            ),
             Self::Reseeded { iteration, sample, .. } => format!(
                 "negligible weight of {components} after iteration {iteration}: re-seeded at sample {sample}"
             ),
@@ -273,7 +290,7 @@ choices! {
     /// # Ok::<(), matmix::Error>(())
     /// ```
     pub enum SearchMove {
-        /// It began with one component.
+        /// It began: with one component, or with all at once where splits led to fewer.
         #[default]
         Begin = "begin",
         /// Components were split in two.
@@ -284,6 +301,8 @@ choices! {
         Exchange = "exchange",
         /// Several were split, and as many pairs merged.
         Breathe = "breathe",
+        /// A selection tried other ranks.
+        Rank = "rank",
     }
 }
 

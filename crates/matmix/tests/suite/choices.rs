@@ -80,7 +80,7 @@ fn what_is_typed_is_what_is_shown_and_kept() {
     ]);
     round_trip::<Search>(&["auto", "none"]);
     round_trip::<Start>(&["kmeans", "random"]);
-    round_trip::<SearchMove>(&["begin", "split", "merge", "exchange", "breathe"]);
+    round_trip::<SearchMove>(&["begin", "split", "merge", "exchange", "breathe", "rank"]);
     round_trip::<StopReason>(&["converged", "max_iterations", "stopped"]);
     round_trip::<StopRule>(&["likelihood", "error"]);
     round_trip::<Temper>(&["auto", "none", "0.1", "1"]);

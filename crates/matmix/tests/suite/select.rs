@@ -2,11 +2,15 @@
 
 use std::ops::ControlFlow;
 
-use matmix::data::digits;
+use matmix::data::{Missing, digits};
 use matmix::{
-    Algorithm, Criterion, Error, Event, FitOptions, Purpose, Reconstruction, Samples, Search, SearchMove,
-    SelectOptions, Start, fit, fit_with, select, select_on,
+    Algorithm, Criterion, Error, Event, FitOptions, Progress, Purpose, Reconstruction, Samples, Search,
+    SearchMove, SelectOptions, Start, StopReason, fit, fit_with, select, select_on,
 };
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rand_distr::StandardNormal;
 
 use crate::planted::{Look, drawn, numbers, planted_mixture};
 
@@ -30,6 +34,163 @@ fn planted_components_are_counted() {
             assert!(chosen.fit.log_likelihood() > truth, "{} {truth}", chosen.fit.log_likelihood());
         }
     }
+}
+
+/// Windows of 8 channels and 64 instants, 150 of them, in one of three states: a state is a mixing matrix and a band of frequencies. All have the same
+/// mean, and some windows are several times as loud as others.
+fn states(seed: u64) -> Samples<'static> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let bands = [(8.0, 12.0), (15.0, 25.0), (3.0, 7.0)];
+    let mixing: Vec<f64> = (0..3 * 8 * 3).map(|_| rng.sample(StandardNormal)).collect();
+    let mut x = Vec::new();
+    for _ in 0..150 {
+        let state = rng.random_range(0..3);
+        let mut sources = [[0.0; 64]; 3];
+        for source in &mut sources {
+            for _ in 0..4 {
+                let (low, high) = bands[state];
+                let (frequency, phase) = (rng.random_range(low..high), rng.random_range(0.0..1.0));
+                let amplitude: f64 = 2.0 * rng.sample::<f64, _>(StandardNormal);
+                for (t, value) in source.iter_mut().enumerate() {
+                    let turns: f64 = frequency * t as f64 / 64.0 + phase;
+                    *value += amplitude * (2.0 * std::f64::consts::PI * turns).cos();
+                }
+            }
+        }
+        for channel in 0..8 {
+            for t in 0..64 {
+                let weight = |source: usize| mixing[(state * 8 + channel) * 3 + source];
+                let signal: f64 = (0..3).map(|source| weight(source) * sources[source][t]).sum();
+                x.push(signal + rng.sample::<f64, _>(StandardNormal));
+            }
+        }
+    }
+    Samples::from_vec(&[8, 64], x).unwrap()
+}
+
+#[test]
+fn states_that_differ_in_their_covariance_only_come_apart() {
+    for seed in 0..6 {
+        let samples = states(seed);
+        let bic = SelectOptions { criterion: Criterion::Bic, ..options(4, &[]) };
+        let chosen = select(&samples, &bic).unwrap().choice;
+        let bics: Vec<f64> = chosen.candidates.iter().map(|c| c.bic.unwrap()).collect();
+        assert_eq!(chosen.candidates.iter().map(|c| c.components).collect::<Vec<_>>(), [1, 2, 3, 4]);
+        assert!(bics[1] < 0.98 * bics[0] && bics[2] < 0.96 * bics[0], "{seed}: {bics:?}");
+        assert!(chosen.best().unwrap().components >= 3, "{seed}: {}", chosen.advice);
+        // A fifth of 120 samples or so is little for three states of this size; one is never enough.
+        let held_out = select(&samples, &SelectOptions { folds: 1, ..options(4, &[]) }).unwrap().choice;
+        assert!(held_out.best().unwrap().components > 1, "{seed}: {}", held_out.advice);
+        assert_eq!(held_out.candidates.len(), 4, "{seed}");
+        // The path costs no more than direct fits, in passes of four components.
+        let direct = |k: usize| {
+            let fit = fit(&samples, &FitOptions { components: k, ..FitOptions::default() }).unwrap();
+            fit.history.passes * k as f64 / 4.0
+        };
+        assert!(chosen.passes < (1..=4).map(direct).sum(), "{seed}: {}", chosen.passes);
+    }
+}
+
+#[test]
+fn every_number_that_is_asked_for_is_judged_and_what_was_tried_is_told() {
+    // Five samples are too few for any split.
+    let samples = drawn(&planted_mixture(23, &[5, 4], &[2, 1], 2, Look::default()), 5, 3);
+    let bic = SelectOptions { criterion: Criterion::Bic, ..options(4, &[1, 1]) };
+    let chosen = select(&samples, &bic).unwrap();
+    assert_eq!(chosen.choice.candidates.iter().map(|c| c.components).collect::<Vec<_>>(), [1, 2, 3, 4]);
+    let advice = &chosen.choice.advice;
+    assert!(advice.contains("no split of 1 component gained anything"), "{advice}");
+    assert!(advice.contains("more began at once with k-means, the best of 3 starts"), "{advice}");
+    let more = SelectOptions { least_components: 2, ..bic.clone() };
+    assert_eq!(select(&samples, &more).unwrap().choice.candidates.len(), 3);
+    // A fit begins the same way and tells of it.
+    let fitted = fit(&samples, &FitOptions { components: 3, ..bic.fit.clone() }).unwrap();
+    let told = Event::AtOnce { reached: 1, components: 3, starts: 3 };
+    assert!(fitted.history.events.contains(&told), "{:?}", fitted.history.events);
+    let steps = fitted.history.search.unwrap().steps;
+    assert_eq!((steps[1].kind, steps[1].components), (SearchMove::Begin, 3));
+    // More than there are samples cannot be judged.
+    let least = SelectOptions { least_components: 6, most_components: 7, ..bic };
+    assert!(select(&samples, &least).is_err());
+}
+
+#[test]
+fn a_selection_that_is_stopped_keeps_the_best_so_far() {
+    let samples = drawn(&planted_mixture(26, &[6, 5], &[2, 2], 3, Look::default()), 200, 3);
+    let bic = SelectOptions { criterion: Criterion::Bic, choose_rank: true, ..options(5, &[2, 2]) };
+    let mut whole = 0;
+    let mut count = |_: &Progress<'_>| {
+        whole += 1;
+        ControlFlow::Continue(())
+    };
+    select_on(&samples, &bic, &mut count).unwrap();
+    for asked in [bic.clone(), SelectOptions { criterion: Criterion::HeldOut, least_components: 2, ..bic }] {
+        for last in [1, 3, 6, 12] {
+            let mut calls = 0;
+            let stopped = select_on(&samples, &asked, &mut |_| {
+                calls += 1;
+                // A break ends the selection even if later calls do not repeat it.
+                if calls == last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            })
+            .unwrap();
+            assert!(calls <= last + 3 && calls < whole, "{calls} calls of {whole} after {last}");
+            assert_eq!((stopped.fit.stop(), stopped.fit.n_iterations()), (StopReason::Stopped, 0));
+            let advice = &stopped.choice.advice;
+            assert!(advice.contains("stopped before all candidates were judged"), "{advice}");
+            let tried: Vec<usize> = stopped.choice.candidates.iter().map(|c| c.components).collect();
+            assert!(tried.iter().all(|&k| k <= 5 && k >= asked.least_components), "{tried:?}");
+            assert_eq!(stopped.fit.model.n_components(), stopped.best().components);
+        }
+    }
+}
+
+#[test]
+fn candidates_at_the_noise_floor_are_out_of_competition() {
+    // Pictures of 6×6 whose border is black: with five columns of each mode nothing is left for the noise.
+    let planted = planted_mixture(47, &[4, 4], &[2, 2], 1, Look { noise: 0.5, ..Look::default() });
+    let inner = numbers(&drawn(&planted, 300, 3));
+    let mut pictures = vec![0.0; 300 * 36];
+    for (n, x) in inner.chunks_exact(16).enumerate() {
+        for (i, row) in x.chunks_exact(4).enumerate() {
+            pictures[n * 36 + (i + 1) * 6 + 1..][..4].copy_from_slice(row);
+        }
+    }
+    let samples = Samples::from_vec(&[6, 6], pictures).unwrap();
+    for criterion in [Criterion::HeldOut, Criterion::Bic] {
+        let asked = SelectOptions { criterion, choose_rank: true, ..options(1, &[2, 2]) };
+        let chosen = select(&samples, &asked).unwrap();
+        let events = &chosen.fit.history.events;
+        assert!(!events.iter().any(|e| matches!(e, Event::NoiseAtFloor { .. })), "{criterion}: {events:?}");
+        let advice = &chosen.choice.advice;
+        assert!(advice.contains("left out: the noise variance of components is at its floor"), "{advice}");
+        assert!(chosen.choice.candidates.iter().any(|c| c.rank == [4, 4]), "{criterion}");
+    }
+    // If every candidate is at the floor, the advice says so.
+    let asked = options(2, &[6, 6]);
+    let advice = select(&samples, &asked).unwrap().choice.advice;
+    assert!(advice.contains("of no candidate it says much"), "{advice}");
+}
+
+#[test]
+fn samples_with_missing_cells_are_chosen_for() {
+    let planted = planted_mixture(23, &[6, 5], &[2, 2], 3, Look::default());
+    let mut x = numbers(&drawn(&planted, 300, 3));
+    x.iter_mut().step_by(7).for_each(|x| *x = f64::NAN);
+    let samples = Samples::from_vec(&[6, 5], x).unwrap();
+    for criterion in [Criterion::HeldOut, Criterion::Bic] {
+        let fit = FitOptions { missing: Missing::Nan, rank: vec![2], ..FitOptions::default() };
+        let asked = SelectOptions { criterion, fit, ..options(5, &[2]) };
+        let chosen = select(&samples, &asked).unwrap();
+        assert_eq!(chosen.best().components, 3, "{criterion}: {:#?}", chosen.choice.candidates);
+        let chosen_rank =
+            SelectOptions { choose_rank: true, least_components: 3, most_components: 3, ..asked };
+        let ranks = select(&samples, &chosen_rank).unwrap();
+        assert_eq!(ranks.best().rank, [2, 2], "{criterion}: {:#?}", ranks.choice.candidates);
+        assert!(ranks.choice.scree.iter().flatten().all(|share| share.is_finite()));
+        let explained = SelectOptions { explain: Some(0.8), choose_rank: false, ..chosen_rank };
+        assert!(select(&samples, &explained).unwrap().best().explained > 0.75);
+    }
+    assert!(matches!(select(&samples, &options(3, &[2])), Err(Error::NotFinite { .. })));
 }
 
 #[test]

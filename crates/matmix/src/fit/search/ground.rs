@@ -56,6 +56,11 @@ impl<'a> Ground<'a> {
         }
     }
 
+    /// The smallest noise variance allowed.
+    pub(in crate::fit) fn noise_floor(&self) -> f64 {
+        self.constraints.noise_floor
+    }
+
     /// The samples a component needs before its loadings are determined, and one more.
     pub(super) fn least_members(&self) -> usize {
         least_weight(self.rank).ceil() as usize + 1
@@ -94,14 +99,24 @@ impl<'a> Ground<'a> {
         updates((shape, rank, k), samples.len(), self.backend)
     }
 
-    /// The model after iterations of at least so many passes over some of the samples.
-    pub(super) fn rise(&self, samples: &Samples<'_>, mut model: Mixture, passes: usize) -> Result<Mixture> {
+    /// Iterate over some of the samples for at least `passes` passes; return the model and the log-likelihood before the last pass.
+    pub(super) fn rise(
+        &self,
+        samples: &Samples<'_>,
+        mut model: Mixture,
+        passes: usize,
+    ) -> Result<(Mixture, f64)> {
         let updates = self.updates(samples, &model);
+        let mut log_likelihood = f64::NAN;
         for _ in 0..passes.div_ceil(updates.len()) {
-            let pass = |model: &Mixture, update| self.pass(samples, model, update);
+            let pass = |model: &Mixture, update| {
+                let sums = self.pass(samples, model, update)?;
+                log_likelihood = sums.log_likelihood;
+                Ok(sums)
+            };
             model = iteration(model, &updates, |_| self.constraints, pass)?;
         }
-        Ok(model)
+        Ok((model, log_likelihood))
     }
 
     /// The model after iterations over all samples until one gains less than a share of the log-likelihood, or so many passes are made. Not
@@ -134,7 +149,7 @@ impl<'a> Ground<'a> {
 
     /// The model after iterations of so many passes over all samples, and what it says about them.
     pub(in crate::fit) fn climb(&self, model: Mixture, passes: usize) -> Result<Climbed> {
-        let model = self.rise(self.samples, model, passes)?;
+        let (model, _) = self.rise(self.samples, model, passes)?;
         let mut joint = self.densities(self.samples, &model)?;
         let weights: Vec<f64> = model.weights().iter().map(|w| w.ln()).collect();
         for row in joint.chunks_exact_mut(weights.len()) {

@@ -102,7 +102,7 @@ fn measured(
     }
     let samples = ground.samples.clone().select(&members)?;
     let alone = Mixture::new(samples.shape(), vec![1.0], vec![one.clone()])?;
-    let alone = ground.rise(&samples, alone, PASSES)?;
+    let (alone, _) = ground.rise(&samples, alone, PASSES)?;
     let densities = ground.densities(&samples, &alone)?;
     let weight = (now.model.weights()[i] + now.model.weights()[j]).ln();
     let lost = |(&n, ln_p): (&usize, &f64)| {

@@ -11,10 +11,12 @@
 //! |---|---|
 //! | [`ground`] | the samples, iterations on some of them, and what they cost |
 //! | [`split`] | what a split gains |
+//! | [`shapes`] | a split of samples that differ in their covariance only |
 //! | [`merge`] | what a merge loses |
 
 mod ground;
 mod merge;
+mod shapes;
 mod split;
 
 use rand_chacha::ChaCha8Rng;
@@ -26,7 +28,7 @@ use super::mixture::{About, with_noise};
 use super::start;
 use super::steps::Watch;
 use crate::error::Result;
-use crate::model::{Mixture, SearchMove, SearchStep, Searched};
+use crate::model::{Event, Mixture, SearchMove, SearchStep, Searched};
 use crate::pass::Engine;
 
 /// A search grows to so many times as many components as are wanted.
@@ -70,6 +72,9 @@ const BREATH_GAIN: f64 = 1e-5;
 const SAMPLES: usize = 4096;
 const SAMPLES_PER_COMPONENT: usize = 100;
 
+/// Starts of all components at once, where splits do not lead to enough of them: the best of several k-means.
+pub(in crate::fit) const STARTS: usize = 3;
+
 /// How many samples of a large set a search for so many components runs on.
 pub(super) fn n_samples(engine: &dyn Engine, components: usize) -> usize {
     let wanted = SAMPLES.max(SAMPLES_PER_COMPONENT * components);
@@ -79,13 +84,12 @@ pub(super) fn n_samples(engine: &dyn Engine, components: usize) -> usize {
     }
 }
 
-/// The model a restart begins with, and what was done to find it. Nothing if the samples do not come apart into so many components, or
-/// whoever watches has ended the search.
+/// The initial model of a restart, the record of its search, and the event to report. `None` if the observer ended the search.
 pub(super) fn search(
     about: &About<'_>,
     rng: &mut ChaCha8Rng,
     watch: &mut Watch<'_>,
-) -> Result<Option<(Mixture, Searched)>> {
+) -> Result<Option<(Mixture, Searched, Option<Event>)>> {
     let (engine, wanted) = (about.engine, about.options.components);
     let few = n_samples(engine, wanted);
     // A set that is little larger is not worth leaving samples out.
@@ -94,9 +98,12 @@ pub(super) fn search(
     let ground = Ground::new(about, &samples);
     let mut searching = Searching::new(&ground, rng, watch);
     let now = searching.begin(about)?;
-    let now = searching.grow(now, overshoot(wanted, samples.n_effective(), &ground))?;
-    if now.model.n_components() < wanted {
-        return Ok(None);
+    let mut now = searching.grow(now, overshoot(wanted, samples.n_effective(), &ground))?;
+    let reached = now.model.n_components();
+    let mut event = None;
+    if reached < wanted && !searching.stopped {
+        now = searching.at_once(wanted)?;
+        event = Some(Event::AtOnce { reached, components: wanted, starts: STARTS });
     }
     let now = searching.merge_down(now, wanted)?;
     let now = searching.exchange(now, EXCHANGES)?;
@@ -106,7 +113,7 @@ pub(super) fn search(
         return Ok(None);
     }
     let passes = ground.passes(wanted, engine.len());
-    Ok(Some((now.model, Searched { samples: samples.len(), passes, steps })))
+    Ok(Some((now.model, Searched { samples: samples.len(), passes, steps }, event)))
 }
 
 /// How many components to grow to: no more than the samples allow.
@@ -124,7 +131,7 @@ pub(in crate::fit) struct Searching<'a, 'r, 'w> {
     pub(in crate::fit) steps: Vec<SearchStep>,
     watch: &'r mut Watch<'w>,
     /// Whether whoever watches has had enough.
-    stopped: bool,
+    pub(in crate::fit) stopped: bool,
 }
 
 impl<'a, 'r, 'w> Searching<'a, 'r, 'w> {
@@ -153,6 +160,27 @@ impl<'a, 'r, 'w> Searching<'a, 'r, 'w> {
         )?;
         let now = ground.climb(with_noise(one, about.options)?, PASSES)?;
         self.note(SearchMove::Begin, 1, &now, true);
+        Ok(now)
+    }
+
+    /// Initialize all components at once, with the best of [`STARTS`] k-means starts: used where splits lead to fewer components.
+    pub(in crate::fit) fn at_once(&mut self, components: usize) -> Result<Climbed> {
+        let ground = self.ground;
+        let held = ground.backend.over(ground.samples)?;
+        let floor = ground.constraints.noise_floor;
+        let effort = start::Effort::for_start(components);
+        let mut best: Option<Climbed> = None;
+        for _ in 0..STARTS {
+            let start =
+                start::k_means(&*held, components, ground.rank, floor, ground.moments, effort, self.rng)?;
+            ground.count_distances(ground.samples.len() * effort.distances(components));
+            let now = ground.climb(with_noise(start, ground.options)?, PASSES)?;
+            if best.as_ref().is_none_or(|best| now.log_likelihood > best.log_likelihood) {
+                best = Some(now);
+            }
+        }
+        let Some(now) = best else { unreachable!("there is a start") };
+        self.note(SearchMove::Begin, components, &now, true);
         Ok(now)
     }
 

@@ -6,12 +6,16 @@ use rand_chacha::ChaCha8Rng;
 use super::super::passes;
 use super::super::start::{self, Effort};
 use super::ground::{Climbed, Ground};
-use crate::error::Result;
+use super::shapes::by_shapes;
+use crate::error::{Result, optional};
 use crate::model::{Component, Mixture};
 use crate::parallel;
 
 /// Passes of the two over the samples of the one. More of them sharpen the gains and change hardly any decision.
 const PASSES: usize = 7;
+
+/// Passes of the two of every start before the better one goes on.
+const TRIAL_PASSES: usize = 1;
 
 /// Two clusters are cheap, and decide what is found.
 const EFFORT: Effort = Effort { candidates: 3, lloyd_steps: 2 };
@@ -61,10 +65,9 @@ impl Splits {
                 Some(known) => Ok(Some(known.clone())),
                 None => {
                     let mut rng = ChaCha8Rng::seed_from_u64(seeds[k]);
-                    let two = in_two(ground, members, &now.model.components()[k], &mut rng)?;
                     let alone = |n: usize| now.joint(n, k) - now.model.weights()[k].ln();
                     let before: f64 = members.iter().map(|&n| ground.samples.weight(n) * alone(n)).sum();
-                    let two = two.map(|(log_likelihood, two)| (log_likelihood - before, two));
+                    let two = in_two(ground, members, &now.model.components()[k], before, &mut rng)?;
                     Ok(Some(Known { members: members.clone(), two }))
                 }
             },
@@ -73,7 +76,7 @@ impl Splits {
         let mut splits = Vec::new();
         for (component, known) in found.into_iter().enumerate() {
             let Some(known) = known? else { continue };
-            if let Some((gain, two)) = known.two.clone().filter(|(gain, _)| *gain > 0.0) {
+            if let Some((gain, two)) = known.two.clone() {
                 splits.push(Split { gain, component, two });
             }
             self.known.push(known);
@@ -83,26 +86,39 @@ impl Splits {
     }
 }
 
-/// Two components fitted to the samples of one, and their log-likelihood; nothing if one of them is left with too few.
+/// Fit two components to the samples of one and return their gain in log-likelihood; `None` without a gain or if one has too few samples.
+///
+/// They begin with k-means on the samples or on the shapes of single samples: components differ in their means, or in their covariances only. The
+/// start that is ahead after an iteration goes on, and the other one if that fails.
 fn in_two(
     ground: &Ground<'_>,
     members: &[usize],
     one: &Component,
+    before: f64,
     rng: &mut ChaCha8Rng,
 ) -> Result<Option<(f64, Mixture)>> {
     let samples = ground.samples.clone().select(members)?;
     let held = ground.backend.over(&samples)?;
     let moments = passes::moments(&*held, false)?;
     let floor = ground.constraints.noise_floor;
-    let two = start::k_means(&*held, 2, ground.rank, floor, &moments, EFFORT, rng)?;
+    let means = start::k_means(&*held, 2, ground.rank, floor, &moments, EFFORT, rng)?;
     ground.count_distances(samples.len() * EFFORT.distances(2));
-    let two = with_rest_of(two, one);
-    let two = ground.rise(&samples, two, PASSES)?;
-    let first = ground.updates(&samples, &two)[0];
-    let sums = ground.pass(&samples, &two, first)?;
+    let shapes = optional(by_shapes(ground, &samples, one, EFFORT, rng))?;
+    let begun = |start| ground.rise(&samples, with_rest_of(start, one), TRIAL_PASSES);
+    let mut starts = vec![begun(means)?];
+    starts.extend(shapes.map(begun).map(optional).transpose()?.flatten());
+    starts.sort_by(|a, b| b.1.total_cmp(&a.1));
     let least = ground.least_members() as f64 * ground.constraints.unit;
-    let enough = sums.components.iter().all(|c| c.weight >= least);
-    Ok(enough.then_some((sums.log_likelihood, two)))
+    for (start, _) in starts {
+        let (two, _) = ground.rise(&samples, start, PASSES - TRIAL_PASSES)?;
+        let first = ground.updates(&samples, &two)[0];
+        let sums = ground.pass(&samples, &two, first)?;
+        let gain = sums.log_likelihood - before;
+        if gain > 0.0 && sums.components.iter().all(|c| c.weight >= least) {
+            return Ok(Some((gain, two)));
+        }
+    }
+    Ok(None)
 }
 
 /// A start with all that a component that is there already has beside mean, loadings and noise: its tails.

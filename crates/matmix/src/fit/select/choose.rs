@@ -1,9 +1,13 @@
 //! Criteria, which candidate they choose, and what to make of the table.
 
+use super::super::search::STARTS;
 use super::SelectOptions;
 use super::fold::{Fold, Worth};
 use crate::error::sides;
 use crate::model::{Candidate, Criterion, Mixture};
+
+/// Candidates that are named one by one, at most.
+const NAMED: usize = 3;
 
 /// A candidate with what is known of it on every fold.
 pub(super) struct Judged {
@@ -13,6 +17,8 @@ pub(super) struct Judged {
     /// What every sample held out costs, all folds one after the other, and their weights: −ln p or ‖X − X̂‖², whatever decides.
     losses: Vec<f64>,
     weights: Vec<f64>,
+    /// Whether a component has a noise variance at the floor, on any fold.
+    floored: bool,
 }
 
 impl Judged {
@@ -42,11 +48,18 @@ impl Judged {
             aic: all.map(|c| c.aic),
             icl: all.map(|c| c.icl),
         };
+        // A likelihood grows without bound as the noise vanishes; an error does not.
+        let floored = criterion != Criterion::Error && worths.iter().any(|worth| worth.is_floored);
         let losses = match criterion {
             Criterion::Error => squared_errors,
             _ => log_densities.into_iter().map(|l| -l).collect(),
         };
-        Self { candidate, models: worths.into_iter().map(|w| w.model).collect(), losses, weights }
+        Self { candidate, models: worths.into_iter().map(|w| w.model).collect(), losses, weights, floored }
+    }
+
+    /// Whether its likelihood has no bound.
+    pub(super) fn is_floored(&self) -> bool {
+        self.floored
     }
 
     /// By how much the other is better on the samples held out, and the standard error of that.
@@ -78,11 +91,11 @@ fn worth(weights: &[f64]) -> f64 {
     weights.iter().sum::<f64>().powi(2) / weights.iter().map(|w| w * w).sum::<f64>()
 }
 
-/// The candidate of least cost.
+/// The candidate of least cost; one with a component at the noise floor only if all have one.
 fn best(judged: &[Judged], criterion: Criterion) -> usize {
     let cost = |at: usize| {
         let cost = judged[at].candidate.cost(criterion);
-        if cost.is_nan() { f64::INFINITY } else { cost }
+        (judged[at].floored, if cost.is_nan() { f64::INFINITY } else { cost })
     };
     (1..judged.len()).fold(0, |a, b| if cost(b) < cost(a) { b } else { a })
 }
@@ -95,7 +108,7 @@ pub(super) fn choose(judged: &[Judged], options: &SelectOptions) -> usize {
     }
     let close = |&at: &usize| {
         let (behind, error) = judged[at].behind(&judged[best]);
-        at == best || behind <= error
+        at == best || (behind <= error && judged[at].floored == judged[best].floored)
     };
     let simplest = (0..judged.len()).filter(close).min_by_key(|&at| judged[at].candidate.parameters);
     simplest.unwrap_or(best)
@@ -107,12 +120,57 @@ pub(super) fn table(judged: &[Judged], criterion: Criterion) -> Vec<Candidate> {
     judged.iter().map(|one| one.beside(best, criterion)).collect()
 }
 
+/// Facts for the advice that the table of candidates lacks.
+pub(super) struct Told {
+    /// Number of components that splits led to, if the path needed more.
+    pub(super) reached: Option<usize>,
+    /// Candidates with components at the noise floor.
+    pub(super) floored: Floored,
+    /// Whether the observer ended the selection.
+    pub(super) stopped: bool,
+}
+
+/// Candidates with a component at the noise floor: whether all have one, and of what components and ranks they are.
+pub(super) struct Floored {
+    all: bool,
+    which: Vec<String>,
+}
+
+impl Floored {
+    pub(super) fn of(judged: &[Judged]) -> Self {
+        let name =
+            |one: &Judged| format!("K = {} with {}", one.candidate.components, sides(&one.candidate.rank));
+        let which: Vec<String> = judged.iter().filter(|one| one.floored).map(name).collect();
+        Self { all: which.len() == judged.len(), which }
+    }
+
+    /// The candidates that are left out, and the reason.
+    fn in_words(&self) -> Option<String> {
+        const REASON: &str =
+            "the noise variance of components is at its floor, so that the likelihood has no bound";
+        match &self.which[..] {
+            [] => None,
+            _ if self.all => Some(format!("of no candidate it says much: {REASON}")),
+            [one] => Some(format!("{one} is left out: {REASON}")),
+            [some @ .., last] if some.len() < NAMED => {
+                Some(format!("{} and {last} are left out: {REASON}", some.join(", ")))
+            }
+            all => Some(format!(
+                "{} candidates are left out, {} among them: {REASON}",
+                all.len(),
+                all[all.len() - 1]
+            )),
+        }
+    }
+}
+
 /// What the table says.
 pub(super) fn advice(
     candidates: &[Candidate],
     chosen: usize,
     first: &[usize],
     beyond: Option<&Candidate>,
+    told: &Told,
     options: &SelectOptions,
 ) -> String {
     let (best, criterion) = (&candidates[chosen], options.criterion());
@@ -135,9 +193,19 @@ pub(super) fn advice(
     if options.least_components < options.most_components {
         words.push(match k == most && k == options.most_components {
             true => "more components than were tried may be better still".into(),
-            false if k == most => format!("the samples do not come apart into more than {most} components"),
+            false if k == most => format!("there are too few samples for more than {most} components"),
             false => format!("beyond K = {k} {sure} is gained"),
         });
+    }
+    if let Some(reached) = told.reached {
+        let components = if reached == 1 { "1 component".into() } else { format!("{reached} components") };
+        words.push(format!(
+            "no split of {components} gained anything: more began at once with k-means, the best of {STARTS} starts"
+        ));
+    }
+    words.extend(told.floored.in_words());
+    if told.stopped {
+        words.push("stopped before all candidates were judged".into());
     }
     if options.explain.is_none() {
         let other = candidates.iter().find(|c| c.components == k && c.rank == first && c.rank != best.rank);
@@ -190,7 +258,7 @@ mod tests {
             icl: None,
         };
         let losses = held_out.iter().map(|l| -l).collect();
-        Judged { candidate, models: vec![model], losses, weights }
+        Judged { candidate, models: vec![model], losses, weights, floored: false }
     }
 
     #[test]

@@ -74,6 +74,8 @@ pub(super) struct Worth {
     /// Σ w ln p over the samples it was fitted to, and the entropy of their responsibilities.
     pub(super) log_likelihood: f64,
     pub(super) entropy: f64,
+    /// Whether a component has a noise variance at the floor, or is on its way there as the cores leave no more of the samples than that.
+    pub(super) is_floored: bool,
     /// ln p of each sample it is judged by, and ‖X − X̂‖².
     pub(super) log_densities: Vec<f64>,
     pub(super) squared_errors: Vec<f64>,
@@ -85,15 +87,18 @@ pub(super) struct Walker<'a> {
     backend: &'a dyn Backend,
     options: &'a FitOptions,
     pub(super) passes: f64,
+    /// Number of components that splits led to, if the path needed more: those began at once.
+    pub(super) reached: Option<usize>,
 }
 
 impl<'a> Walker<'a> {
     pub(super) fn new(fold: &'a Fold<'a>, backend: &'a dyn Backend, options: &'a FitOptions) -> Self {
-        Self { fold, backend, options, passes: 0.0 }
+        Self { fold, backend, options, passes: 0.0, reached: None }
     }
 
     /// Models of every number of components from `most` down to `least`, each from the one before by the merge that loses least; fewer if
-    /// the samples do not come apart into so many.
+    /// the observer ends the path. Where splits do not lead to `most` components, these begin at once, and the model of the splits takes over at its
+    /// own number of components if it is better.
     pub(super) fn path(
         &mut self,
         rank: &[usize],
@@ -111,18 +116,47 @@ impl<'a> Walker<'a> {
             let samples = self.fold.train.n_effective();
             now = searching.grow(now, overshoot(most, samples, &ground))?;
         }
+        let reached = now.model.n_components();
+        let grown = (reached < most && !searching.stopped).then(|| now.clone());
+        if grown.is_some() {
+            self.reached = Some(self.reached.map_or(reached, |before| before.min(reached)));
+            now = searching.at_once(most)?;
+        }
         now = searching.merge_down(now, most)?;
         let mut found = Vec::new();
-        for components in (least..=now.model.n_components()).rev() {
+        for components in (least..=most).rev() {
             now = searching.merge_down(now, components)?;
+            if searching.stopped {
+                break;
+            }
+            if let Some(grown) = grown.as_ref().filter(|_| components == reached)
+                && grown.log_likelihood > now.log_likelihood
+            {
+                now = grown.clone();
+            }
             if components > 1 {
                 now = searching.exchange(now, EXCHANGES)?;
             }
             now = ground.settle(now.model, SETTLED, MOST_PASSES)?;
-            found.push(self.worth(&now)?);
+            found.push(self.worth(&now, ground.noise_floor())?);
         }
         self.passes += ground.passes(most, self.fold.train.len());
         Ok(found)
+    }
+
+    /// Initialize `components` components at once: for a path that ended before its first candidate.
+    pub(super) fn begun(
+        &mut self,
+        rank: &[usize],
+        components: usize,
+        rng: &mut ChaCha8Rng,
+        watch: &mut Watch<'_>,
+    ) -> Result<Worth> {
+        let held = self.backend.over(&self.fold.train)?;
+        let about = About::new(&*held, self.options)?.with_rank(rank);
+        let ground = Ground::new(&about, &self.fold.train);
+        let now = Searching::new(&ground, rng, watch).at_once(components)?;
+        self.worth(&now, ground.noise_floor())
     }
 
     /// A model with other ranks, settled.
@@ -138,7 +172,7 @@ impl<'a> Walker<'a> {
         let ground = Ground::new(&after, &self.fold.train);
         let now = ground.settle(model, SETTLED, MOST_PASSES)?;
         self.passes += ground.passes(components, self.fold.train.len());
-        self.worth(&now)
+        self.worth(&now, ground.noise_floor())
     }
 
     /// A model with these ranks one after the other, settled each time; nothing if there are none. Columns that come a few at a time find far better places
@@ -152,17 +186,23 @@ impl<'a> Walker<'a> {
         Ok(grown)
     }
 
-    fn worth(&self, now: &Climbed) -> Result<Worth> {
+    fn worth(&self, now: &Climbed, floor: f64) -> Result<Worth> {
         let questions = vec![Question::LogLikelihood, Question::SquaredError];
         let pass = AskPass { model: std::sync::Arc::new(now.model.clone().into()), questions };
         let answers = self.backend.over(self.fold.judged())?.sums(&pass)?.values;
         let (log_likelihood, entropy) = (now.log_likelihood, now.entropy(&self.fold.train));
+        let squared_errors: Vec<f64> = answers.iter().copied().skip(1).step_by(2).collect();
+        let judged = self.fold.judged();
+        let squares: f64 = squared_errors.iter().enumerate().map(|(n, error)| judged.weight(n) * error).sum();
+        let left = squares / (judged.total_weight() * judged.sample_len() as f64);
         Ok(Worth {
             model: now.model.clone(),
             log_likelihood,
             entropy,
+            is_floored: now.model.components().iter().any(|part| part.noise_variance() <= floor)
+                || left <= floor,
             log_densities: answers.iter().copied().step_by(2).collect(),
-            squared_errors: answers.iter().copied().skip(1).step_by(2).collect(),
+            squared_errors,
         })
     }
 }

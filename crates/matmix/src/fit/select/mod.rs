@@ -22,8 +22,9 @@ mod rank;
 mod scree;
 
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use self::choose::{Judged, advice, choose};
+use self::choose::{Floored, Judged, Told, advice, choose};
 use self::fold::{Fold, Walker, Worth, folds};
 pub use self::options::SelectOptions;
 use self::rank::{equal_ranks, ranks_beside};
@@ -34,9 +35,9 @@ use super::options::{FitOptions, Search, Start};
 use super::start;
 use super::steps::Watch;
 use super::threads::with_threads;
-use crate::data::Samples;
-use crate::error::{Error, Result};
-use crate::model::{Candidate, Choice, Mixture, SearchStep};
+use crate::data::{Missing, Samples};
+use crate::error::{Error, Result, optional};
+use crate::model::{Candidate, Choice, Mixture, SearchMove, SearchStep};
 use crate::pass::{AskPass, Engine, Question};
 
 /// The samples that candidates are fitted to, at most: the chosen one is then fitted to all of them.
@@ -94,7 +95,8 @@ pub fn select(samples: &Samples<'_>, options: &SelectOptions) -> Result<Selectio
 }
 
 /// The same for whatever samples the engine holds; `observer` hears of the steps of the search and of the iterations of the chosen
-/// model, and is listened to from those on.
+/// model. If it breaks, the best of the candidates that were judged before is chosen, and kept as it is; where there was none, the fewest components
+/// as they begin.
 ///
 /// # Errors
 /// As [`select`], and whatever keeps the engine from running a pass.
@@ -104,7 +106,20 @@ pub fn select_on(
     observer: &mut Observer<'_>,
 ) -> Result<Selection> {
     options.validate(engine)?;
-    let (choice, model) = with_threads(options.fit.threads, || run(engine, options, observer))??;
+    let (samples, held);
+    let engine = match engine
+        .local()
+        .filter(|local| local.missing() == Missing::Error && options.fit.missing == Missing::Nan)
+    {
+        Some(local) => {
+            samples = local.clone().with_missing(options.fit.missing);
+            held = engine.backend().over(&samples)?;
+            &*held
+        }
+        None => engine,
+    };
+    let stopped = AtomicBool::new(false);
+    let (choice, model) = with_threads(options.fit.threads, || run(engine, options, observer, &stopped))??;
     let best = &choice.candidates[choice.chosen];
     let (components, rank) = (best.components, best.rank.clone());
     let anew = FitOptions { components, rank, ..options.fit.clone() };
@@ -112,7 +127,11 @@ pub fn select_on(
         Some(model) => FitOptions { start: Start::Model(Box::new(model)), n_init: 1, ..anew },
         None => anew,
     };
-    let mut fit = fit_on(engine, &fit, observer)?;
+    let stopped = stopped.load(Ordering::Relaxed);
+    let mut fit = fit_on(engine, &fit, &mut |progress| match observer(progress) {
+        _ if stopped => ControlFlow::Break(()),
+        flow => flow,
+    })?;
     fit.history.choice = Some(choice.clone());
     Ok(Selection { choice, fit })
 }
@@ -128,6 +147,8 @@ struct Selecting<'a, 'o> {
     /// The ranks that were chosen one after the other, from those of the path on, where they have grown.
     way: Vec<Vec<usize>>,
     watch: &'o mut Watch<'o>,
+    /// Whether the observer ended the selection.
+    stopped: &'o AtomicBool,
 }
 
 /// Everything but the last fit: what was chosen, and the model to begin that with, if it does not begin anew.
@@ -135,6 +156,7 @@ fn run(
     engine: &dyn Engine,
     options: &SelectOptions,
     observer: &mut Observer<'_>,
+    stopped: &AtomicBool,
 ) -> Result<(Choice, Option<Mixture>)> {
     let mut rng = start::stream(options.fit.seed, 0);
     let samples = start::at_hand(engine, SAMPLES, &mut rng)?;
@@ -144,10 +166,11 @@ fn run(
         false => vec![Fold::new(samples.clone(), None)?],
     };
     let max_iter = options.fit.max_iter;
-    // A selection is over before long, and has no model that could be kept before.
     let mut watch = |step: &SearchStep| {
-        let _ = observer(&Progress::searching(0, 1, max_iter, step));
-        ControlFlow::Continue(())
+        if observer(&Progress::searching(0, 1, max_iter, step)).is_break() {
+            stopped.store(true, Ordering::Relaxed);
+        }
+        if stopped.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
     let mut selecting = Selecting {
         options,
@@ -158,12 +181,13 @@ fn run(
         judged: Vec::new(),
         way: Vec::new(),
         watch: &mut watch,
+        stopped,
     };
     let first = selecting.first_rank()?;
     let mut rank = first.clone();
     for _ in 0..if options.choose_rank { ROUNDS } else { 1 } {
         selecting.path(&rank, &mut rng)?;
-        if !options.choose_rank {
+        if !options.choose_rank || stopped.load(Ordering::Relaxed) {
             break;
         }
         let before = selecting.chosen().candidate.rank.clone();
@@ -182,7 +206,7 @@ fn run(
             break;
         }
     }
-    let best = match options.explain {
+    let best = match options.explain.filter(|_| !stopped.load(Ordering::Relaxed)) {
         Some(share) => selecting.explain(share)?,
         None => choose(&selecting.judged, options),
     };
@@ -192,6 +216,11 @@ fn run(
 impl Selecting<'_, '_> {
     fn chosen(&self) -> &Judged {
         &self.judged[choose(&self.judged, self.options)]
+    }
+
+    /// Whether the observer ended the selection.
+    fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
     }
 
     /// The ranks to begin with.
@@ -220,27 +249,47 @@ impl Selecting<'_, '_> {
         // No fold has fewer samples than components.
         let enough = self.folds.iter().map(|fold| fold.train.n_effective()).min().unwrap_or(1);
         let most = options.most_components.min(enough);
+        let least = options.least_components;
+        if least > most {
+            let expected = "a range that begins with no more than there are samples to fit to";
+            let value = format!("{least}..{}", options.most_components);
+            return Err(Error::Components { value, expected });
+        }
         let mut paths = Vec::new();
         for walker in &mut self.walkers {
-            paths.push(walker.path(rank, options.least_components, most, rng, self.watch)?);
+            if self.stopped.load(Ordering::Relaxed) {
+                break;
+            }
+            paths.push(walker.path(rank, least, most, rng, self.watch)?);
         }
-        // As many as every fold has come to.
-        let common = paths.iter().map(Vec::len).min().unwrap_or(0);
-        for at in 0..common {
-            let worths = paths.iter().map(|path| path[path.len() - 1 - at].clone()).collect();
-            self.judge(worths);
+        if self.is_stopped() && self.judged.is_empty() {
+            // Folds that have come to nothing have no say.
+            if paths[0].is_empty() {
+                paths[0].push(self.walkers[0].begun(rank, least, rng, self.watch)?);
+            }
+            paths.retain(|path| !path.is_empty());
+            self.walkers.truncate(paths.len());
+            self.folds = &self.folds[..paths.len()];
         }
-        if self.judged.is_empty() {
-            let expected = "a range that begins with fewer: the samples do not come apart into so many";
-            let value = format!("{}..{}", options.least_components, options.most_components);
-            return Err(Error::Components { value, expected });
+        if paths.len() < self.folds.len() {
+            return Ok(());
+        }
+        // Those that every fold has come to, from the fewest up.
+        let judged = paths.iter().map(Vec::len).min().unwrap_or(0);
+        for at in (0..judged).rev() {
+            self.judge(paths.iter().map(|path| path[at].clone()).collect());
         }
         Ok(())
     }
 
-    /// Takes note of a candidate; of two with the same numbers the better one stays.
     fn judge(&mut self, worths: Vec<Worth>) {
-        let (judged, criterion) = (self.judgement(worths), self.options.criterion());
+        let judged = self.judgement(worths);
+        self.note(judged);
+    }
+
+    /// Takes note of a candidate; of two with the same numbers the better one stays.
+    fn note(&mut self, judged: Judged) {
+        let criterion = self.options.criterion();
         let Candidate { components, rank, .. } = &judged.candidate;
         match self.position(*components, rank) {
             Some(at) if judged.candidate.cost(criterion) < self.judged[at].candidate.cost(criterion) => {
@@ -261,7 +310,16 @@ impl Selecting<'_, '_> {
         for (walker, model) in self.walkers.iter_mut().zip(&self.judged[at].models) {
             worths.push(walker.reranked(model, rank)?);
         }
-        Ok(self.judgement(worths))
+        let judged = self.judgement(worths);
+        self.show(&judged);
+        Ok(judged)
+    }
+
+    /// Report a candidate of other ranks to the observer.
+    fn show(&mut self, judged: &Judged) {
+        let Candidate { components, log_likelihood, .. } = judged.candidate;
+        let step = SearchStep { kind: SearchMove::Rank, count: 1, components, log_likelihood, kept: true };
+        let _ = (self.watch)(&step);
     }
 
     /// Tries ranks beside those of the chosen candidate, a mode at a time, as long as another one is chosen: the ranks that were chosen on the
@@ -281,10 +339,13 @@ impl Selecting<'_, '_> {
             let mut next = at;
             for others in [first, then] {
                 for other in others {
-                    if self.position(components, &other).is_none() {
-                        let judged = self.reranked(at, &other)?;
-                        self.judged.push(judged);
+                    if self.position(components, &other).is_none() && !self.is_stopped() {
+                        let judged = optional(self.reranked(at, &other))?;
+                        self.judged.extend(judged);
                     }
+                }
+                if self.is_stopped() {
+                    return Ok(way);
                 }
                 next = choose(&self.judged, self.options);
                 if next != at {
@@ -310,11 +371,21 @@ impl Selecting<'_, '_> {
             for other in [components - 1, components + 1] {
                 let known = self.position(other, &self.way[self.way.len() - 1]).is_some();
                 let Some(begun) = self.position(other, &self.way[0]).filter(|_| !known) else { continue };
-                let mut worths = Vec::new();
-                for (walker, model) in self.walkers.iter_mut().zip(&self.judged[begun].models) {
-                    worths.extend(walker.along(model, &self.way[1..])?);
+                let mut along = || {
+                    let mut worths = Vec::new();
+                    for (walker, model) in self.walkers.iter_mut().zip(&self.judged[begun].models) {
+                        worths.extend(walker.along(model, &self.way[1..])?);
+                    }
+                    Ok(worths)
+                };
+                if let Some(worths) = optional(along())? {
+                    let judged = self.judgement(worths);
+                    self.show(&judged);
+                    self.note(judged);
                 }
-                self.judge(worths);
+                if self.is_stopped() {
+                    return Ok(());
+                }
             }
             if choose(&self.judged, self.options) == at {
                 return Ok(());
@@ -390,11 +461,12 @@ impl Selecting<'_, '_> {
         let shape = self.engine.shape();
         let rank = &self.judged[best].candidate.rank;
         let more: Vec<usize> = rank.iter().zip(shape).map(|(&r, &p)| (r + r.div_ceil(2)).min(p)).collect();
-        if self.options.chooses_rank() || more == *rank {
+        if self.options.chooses_rank() || more == *rank || self.is_stopped() {
             return Ok(None);
         }
-        let judged = self.reranked(best, &more)?;
-        Ok(Some(judged.beside(&self.judged[best], self.options.criterion())))
+        // Out of competition, so that it may fail, and is not recommended where its likelihood has no bound.
+        let judged = optional(self.reranked(best, &more))?.filter(|judged| !judged.is_floored());
+        Ok(judged.map(|judged| judged.beside(&self.judged[best], self.options.criterion())))
     }
 
     fn finish(mut self, best: usize, first: &[usize]) -> Result<(Choice, Option<Mixture>)> {
@@ -407,17 +479,22 @@ impl Selecting<'_, '_> {
         candidates.sort_by(|a, b| a.rank.cmp(&b.rank).then(a.components.cmp(&b.components)));
         let same = |c: &Candidate| c.components == chosen.components && c.rank == chosen.rank;
         let chosen = candidates.iter().position(same).unwrap_or(0);
+        let told = Told {
+            reached: self.walkers.iter().filter_map(|walker| walker.reached).min(),
+            floored: Floored::of(&self.judged),
+            stopped: self.is_stopped(),
+        };
         let choice = Choice {
             chosen,
             criterion: options.criterion(),
             purpose: options.purpose,
-            advice: advice(&candidates, chosen, first, beyond.as_ref(), options),
+            advice: advice(&candidates, chosen, first, beyond.as_ref(), &told, options),
             beyond,
             scree,
             passes: self.walkers.iter().map(|walker| walker.passes).sum(),
             candidates,
         };
-        let anew = !self.way.is_empty() && options.fit.search == Search::Auto;
+        let anew = !self.way.is_empty() && options.fit.search == Search::Auto && !self.is_stopped();
         Ok((choice, Some(model).filter(|_| !anew)))
     }
 }

@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use super::super::options::{Algorithm, Checkpoint, FitOptions, Start};
 use super::scree::LONGEST;
-use crate::data::Missing;
 use crate::error::{Error, Result, sides};
 use crate::model::{Criterion, Purpose, ranks_for};
 use crate::pass::Engine;
@@ -121,13 +120,6 @@ impl SelectOptions {
         }
         if fit.algorithm != Algorithm::Exact {
             return wrong("algorithm", format!("`{}`", fit.algorithm), "`exact` for a selection");
-        }
-        if fit.missing == Missing::Nan || engine.missing() == Missing::Nan {
-            return wrong(
-                "missing",
-                "`nan`".into(),
-                "`error`: a selection needs samples without missing cells",
-            );
         }
         if !fit.classes.is_empty() {
             let names = format!("{} names", fit.classes.len());

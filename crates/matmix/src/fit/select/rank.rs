@@ -109,10 +109,13 @@ fn directions(
     let left = beyond.times(&scatter.times(&beyond));
     let eigen = leading_eigen(&left, count).ok_or(Error::Overflow { sample: 0 })?;
     let lengths: f64 = others().map(|e| loadings[e].column_norms_squared().iter().sum::<f64>()).product();
-    let mean_length = lengths / entries as f64;
+    // The loadings of a component of one sample may have no length: no column of this mode makes a signal with them, however long it is.
+    let order = loadings.len() as i32;
+    let least = (LEAST_SIGNAL * noise).powf(f64::from(order - 1) / f64::from(order));
+    let mean_length = (lengths / entries as f64).max(least);
     let along = |j: usize| {
         let signal = (eigen.values[j] / entries as f64 - noise).max(LEAST_SIGNAL * noise);
-        (signal / mean_length.max(f64::MIN_POSITIVE)).sqrt()
+        (signal / mean_length).sqrt()
     };
     let column: Vec<f64> = (0..count).map(along).collect();
     Ok(Matrix::from_fn(p, count, |i, j| eigen.vectors[(i, j)] * column[j]))
@@ -126,7 +129,27 @@ fn beside(a: &Matrix, b: &Matrix) -> Matrix {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::mixture::About;
     use super::*;
+    use crate::data::Samples;
+    use crate::fit::FitOptions;
+
+    #[test]
+    fn columns_beside_loadings_of_no_length_are_no_longer_than_the_noise() {
+        let numbers: Vec<f64> = (0..120).map(|i| f64::from((i * 37) % 101)).collect();
+        let samples = Samples::from_vec(&[3, 2, 2], numbers).unwrap();
+        let options = FitOptions { rank: vec![1], ..FitOptions::default() };
+        let about = About::new(&samples, &options).unwrap();
+        let ground = Ground::new(&about, &samples);
+        let loadings = [3, 2, 2].map(|p| Matrix::zeros(p, 1)).to_vec();
+        let one = Component::new(&[3, 2, 2], vec![50.0; 12], loadings, 900.0).unwrap();
+        let now = ground.climb(Mixture::new(&[3, 2, 2], vec![1.0], vec![one]).unwrap(), 0).unwrap();
+        let wider = with_rank(&ground, &now, &[2, 2, 2]).unwrap();
+        let entries = wider.components()[0].loadings().iter().flat_map(|u| u.as_slice());
+        let longest = entries.fold(0.0, |most: f64, x| most.max(x.abs()));
+        assert!(longest < 900.0, "{longest}");
+        assert!(ground.settle(wider, 1e-4, 4).is_ok());
+    }
 
     #[test]
     fn ranks_beside_differ_in_one_mode_unless_others_have_to_make_room() {

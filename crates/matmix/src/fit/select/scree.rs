@@ -101,6 +101,8 @@ impl Spectrum {
                 for &n in some.iter().skip(at * STRETCH).take(STRETCH) {
                     let mut x = samples.to_f64(n..n + 1)?;
                     x.iter_mut().zip(mean).for_each(|(x, m)| *x -= m);
+                    // A missing cell has the mean, as in the scatters.
+                    x.iter_mut().filter(|x| x.is_nan()).for_each(|x| *x = 0.0);
                     let y = project(&x, &self.shape, directions, None);
                     let w = samples.weight(n);
                     sums.iter_mut().zip(&y).for_each(|(sum, y)| *sum += w * y * y);
