@@ -53,8 +53,8 @@ impl ModelInput {
     /// Whether cells of samples of this shape are to be left out as those of the fit were: those behind its mask or, unless they were
     /// `told` apart already, those of a value that stands for that.
     fn hides(&self, shape: Vec<usize>, told: bool) -> bool {
-        let has_mask = self.input.mask.iter().sum::<usize>() == shape.iter().product::<usize>();
-        has_mask || !told && matches!(self.input.missing, Some(Unobserved::Value(_)))
+        self.input.has_mask_of(shape.iter().product())
+            || !told && matches!(self.input.missing, Some(Unobserved::Value(_)))
     }
 
     /// The samples with NaN in these cells.
@@ -167,6 +167,7 @@ impl ModelInput {
     fn from_json(json: &str) -> PyResult<Self> {
         let wrong =
             |error| PyValueError::new_err(format!("what a model takes for input cannot be read: {error}"));
-        Ok(Self { input: serde_json::from_str(json).map_err(wrong)? })
+        let read = serde_json::from_str::<serde_json::Value>(json).and_then(serde_json::from_value);
+        Ok(Self { input: read.map_err(wrong)? })
     }
 }

@@ -7,12 +7,13 @@
 #[cfg(feature = "formats")]
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 #[cfg(feature = "formats")]
 use super::{DataSet, OpenOptions, open, open_picture};
 use super::{Element, Missing, ModelFile, Patches, Samples, Unobserved};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, sides};
 
 /// Samples that are looked at to see where their values lie, spread over all of them.
 const LOOKED_AT: usize = 256;
@@ -90,6 +91,7 @@ impl Glance for Samples<'_> {
 /// # Ok::<(), matmix::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 #[non_exhaustive]
 pub struct Input {
     /// The shape of one sample as it is given, before a preset looks at it in its way.
@@ -117,6 +119,29 @@ pub struct Input {
     /// there was none. What the model says about the others follows from the observed ones, so they are left out of new data, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mask: Vec<usize>,
+}
+
+impl Serialize for Input {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        Self::serialize(self, serializer)
+    }
+}
+
+/// Reads and checks, once for model files and pickles: the runs of a mask are added up and expanded later.
+impl<'de> Deserialize<'de> for Input {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        let input = Self::deserialize(deserializer)?;
+        let size = input.shape.iter().try_fold(1usize, |product, &side| product.checked_mul(side));
+        if input.mask.is_empty() || size.is_some_and(|size| input.has_mask_of(size)) {
+            return Ok(input);
+        }
+        let cells = match input.masked_cells() {
+            Some(cells) => format!("{cells} cells"),
+            None => "more cells than can be counted".into(),
+        };
+        let shape = sides(&input.shape);
+        Err(D::Error::custom(format!("its mask is of {cells}, but its samples are of {shape}")))
+    }
 }
 
 impl Input {
@@ -235,9 +260,19 @@ impl Input {
         }
     }
 
+    /// Whether the model had a mask of this number of cells.
+    pub fn has_mask_of(&self, cells: usize) -> bool {
+        !self.mask.is_empty() && self.masked_cells() == Some(cells)
+    }
+
+    /// The sum of the runs of the mask; `None` if it overflows.
+    fn masked_cells(&self) -> Option<usize> {
+        self.mask.iter().try_fold(0usize, |sum, &run| sum.checked_add(run))
+    }
+
     /// Whether the model saw each of so many cells of a sample, if it had a mask of that size.
     fn seen(&self, cells: usize) -> Option<Vec<bool>> {
-        if self.mask.is_empty() || self.mask.iter().sum::<usize>() != cells {
+        if !self.has_mask_of(cells) {
             return None;
         }
         let run = |(place, &length): (usize, &usize)| std::iter::repeat_n(place % 2 == 0, length);

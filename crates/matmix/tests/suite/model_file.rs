@@ -267,6 +267,25 @@ fn every_kind_of_damage_has_its_message() {
 
 /// Loadings that were turned by hand are brought into canonical form, not believed.
 #[test]
+fn a_mask_of_another_size_than_a_sample_is_refused() {
+    let good = Parts::of(&saved(&fitted(&[4, 3], &[2, 1], 2)));
+    let with = |runs: &str| {
+        let mut parts = good.clone();
+        let input = &parts.metadata["matmix.input"];
+        let input = format!("{},\"mask\":[{runs}]}}", input.strip_suffix('}').unwrap());
+        parts.metadata.insert("matmix.input".into(), input);
+        parts.bytes()
+    };
+    assert!(read(&with("0,4,8")).is_ok());
+    let told = "what it takes for input cannot be read: its mask is of";
+    refused(&with("4,7"), &format!("{told} 11 cells, but its samples are of 4×3"));
+    // Both sums are 12 modulo 2^64.
+    let too_many = format!("{told} more cells than can be counted, but its samples are of 4×3");
+    refused(&with("9223372036854775808,9223372036854775808,12"), &too_many);
+    refused(&with("34359738368,18446744039349813260"), &too_many);
+}
+
+#[test]
 fn loadings_in_another_basis_are_the_same_model() {
     let file = fitted(&[4, 3], &[2, 1], 1);
     let Model::Mixture(model) = &file.model else { panic!("a mixture") };
