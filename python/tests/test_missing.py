@@ -95,6 +95,9 @@ def test_imputed_cells_are_near_what_was_hidden(noise):
     np.testing.assert_array_equal(model.impute(np.ma.array(WHOLE, mask=HIDDEN)), filled)
     with pytest.raises(ValueError, match="leave out return_std"):
         model.impute(X, return_std=True, draws=2)
+    for count in (10**13, 2**62):
+        with pytest.raises(MemoryError, match="samples of 6×5 take"):
+            model.impute(X[:20], draws=count)
 
 
 def test_what_cannot_be_done_is_refused():

@@ -135,7 +135,9 @@ fn hint(error: &anyhow::Error, doing: Doing) -> Option<String> {
         Error::Memory { .. } => {
             "--memory is what a pass may take; fewer --threads and components need less of it"
         }
-        Error::NoMemory { .. } => "draw fewer samples with -n; another --seed draws others",
+        Error::NoMemory { .. } => {
+            "draw fewer samples with -n, or impute fewer times with --draws; another --seed draws others"
+        }
         Error::Values { .. } => {
             "--scale says what to multiply with: 1/255 for bytes, 1 for values as they are"
         }

@@ -334,7 +334,7 @@ pub enum Error {
     /// More samples to draw than there is memory for.
     #[error("{samples} samples of {} take {}{}", sides(.shape), bytes(*.needed), left(*.available))]
     NoMemory {
-        /// How many samples were asked for.
+        /// The number of samples; of imputation, times that of draws.
         samples: usize,
         /// The shape of one of them.
         shape: Vec<usize>,

@@ -61,7 +61,7 @@ impl Mixture {
     /// the seed and its number alone.
     ///
     /// # Errors
-    /// As [`impute`](Self::impute), and if there is not enough memory.
+    /// As [`impute_draws_by`](Self::impute_draws_by).
     pub fn impute_draws(&self, samples: &Samples<'_>, draws: usize, seed: u64) -> Result<Vec<f64>> {
         self.impute_draws_by(samples, draws, seed, Temper::default())
     }
@@ -69,7 +69,7 @@ impl Mixture {
     /// The same, with observed cells trusted as far as `temper` says.
     ///
     /// # Errors
-    /// As [`impute_by`](Self::impute_by).
+    /// As [`impute_by`](Self::impute_by), and [`Error::NoMemory`](crate::Error::NoMemory) if the draws do not fit into memory.
     pub fn impute_draws_by(
         &self,
         samples: &Samples<'_>,
@@ -83,7 +83,7 @@ impl Mixture {
     /// The same, computed by this backend.
     ///
     /// # Errors
-    /// As [`impute_on`](Self::impute_on).
+    /// As [`impute_on`](Self::impute_on), and as [`impute_draws_by`](Self::impute_draws_by).
     pub fn impute_draws_on(
         &self,
         backend: &dyn Backend,

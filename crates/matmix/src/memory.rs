@@ -1,4 +1,45 @@
-//! How much memory there is.
+//! Available memory, and the check that drawn samples fit into it.
+
+use crate::error::{Error, Result};
+
+/// Samples to draw, checked against the available memory before anything is allocated.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Request<'a> {
+    /// The number of samples.
+    pub(crate) samples: usize,
+    /// The shape of one sample.
+    pub(crate) shape: &'a [usize],
+    /// The bytes that all of them take.
+    pub(crate) needed: u128,
+}
+
+impl Request<'_> {
+    /// # Errors
+    /// If the samples take more memory than there is.
+    pub(crate) fn check(&self) -> Result<()> {
+        let available = available();
+        match available {
+            Some(bytes) if self.needed > u128::from(bytes) => Err(self.error(available)),
+            _ => Ok(()),
+        }
+    }
+
+    /// An empty vector with capacity for `elements`.
+    ///
+    /// # Errors
+    /// If the system refuses the memory.
+    pub(crate) fn reserve<T>(&self, elements: usize) -> Result<Vec<T>> {
+        let mut empty = Vec::new();
+        empty.try_reserve_exact(elements).map_err(|_| self.error(available()))?;
+        Ok(empty)
+    }
+
+    fn error(&self, available: Option<u64>) -> Error {
+        // A limit of the process may be lower than the memory of the machine.
+        let available = available.filter(|&bytes| self.needed > u128::from(bytes));
+        Error::NoMemory { samples: self.samples, shape: self.shape.to_vec(), needed: self.needed, available }
+    }
+}
 
 /// The bytes that can be had without taking them from others, where the system tells.
 pub(crate) fn available() -> Option<u64> {

@@ -51,6 +51,11 @@ fn transparent_places_are_missing_and_a_model_remembers_it() {
     assert!(seen.into_iter().all(|(i, j)| pixels[(24 * i + j) as usize] == is(i, j)));
     let output = run(path, &["impute", "m.mm", "images", "-o", "drawn", "--draws", "3"]);
     assert_eq!(output.status.code(), Some(2));
+    let output =
+        run(path, &["impute", "m.mm", "images", "-o", "drawn.npy", "--draws", "18446744073709551615"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("18446744073709551615 samples of 6×4 take") && said.contains("--draws"), "{said}");
     ok(path, &["report", "m.mm", "images", "-o", "page.html", "-q"]);
     let page = std::fs::read_to_string(path.join("page.html")).unwrap();
     assert!(page.contains("id=\"missing\"") && page.contains("12 of 13"));

@@ -8,6 +8,7 @@ use rand_distr::{Gamma, StandardNormal};
 
 use crate::data::Samples;
 use crate::error::{Error, Result};
+use crate::memory::Request;
 use crate::model::{Chance, Holes, Mixture, Pattern};
 use crate::parallel;
 use crate::pass::{Impute, Imputed};
@@ -18,10 +19,11 @@ pub(super) fn impute(pass: &Impute<'_>, samples: &Samples<'_>) -> Result<Imputed
     let model = pass.model;
     let broken = Broken::of(model, samples, pass.temper)?;
     let size = model.sample_len();
-    let parts = broken.each(model, samples, |pattern, x, _| {
+    let parts = broken.each(model, samples, |pattern, _, x, _| {
         let found = pattern.condition(x);
-        (pattern.moments(&found), found.log_likelihood)
+        Ok((pattern.moments(&found), found.log_likelihood))
     })?;
+    let missing = broken.missing();
     let mut deviations = vec![0.0; broken.values.len()];
     let mut log_likelihood = vec![0.0; samples.len()];
     let mut values = broken.values;
@@ -34,7 +36,6 @@ pub(super) fn impute(pass: &Impute<'_>, samples: &Samples<'_>) -> Result<Imputed
             }
         }
     }
-    let missing = broken.patterns.iter().map(|(missing, members)| missing.len() * members.len()).sum();
     let empty = broken.patterns.get(&(0..size).collect::<Holes>()).cloned().unwrap_or_default();
     Ok(Imputed { values, deviations, log_likelihood, missing, empty, tempered: broken.tempered })
 }
@@ -44,17 +45,28 @@ pub(super) fn draws(pass: &Impute<'_>, samples: &Samples<'_>, draws: usize, seed
     let model = pass.model;
     let broken = Broken::of(model, samples, pass.temper)?;
     let size = model.sample_len();
-    let parts = broken.each(model, samples, |pattern, x, n| {
+    // All cells, and a copy of the missing ones while they are drawn.
+    let numbers = broken.values.len() as u128 + broken.missing() as u128;
+    let request = Request {
+        samples: samples.len().saturating_mul(draws),
+        shape: samples.shape(),
+        needed: (numbers * size_of::<f64>() as u128).saturating_mul(draws as u128),
+    };
+    request.check()?;
+    let mut all = request.reserve(broken.values.len().saturating_mul(draws))?;
+    let parts = broken.each(model, samples, |pattern, missing, x, n| {
         let found = pattern.condition(x);
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(n as u64);
         let mut chance = Random(rng);
-        (0..draws).map(|_| pattern.draw(&found, &mut chance)).collect::<Vec<_>>()
+        let mut drawn = request.reserve(missing.len() * draws)?;
+        (0..draws).for_each(|_| drawn.extend(pattern.draw(&found, &mut chance)));
+        Ok(drawn)
     })?;
-    let mut all = broken.values.repeat(draws);
+    (0..draws).for_each(|_| all.extend_from_slice(&broken.values));
     for ((missing, members), found) in broken.patterns.iter().zip(parts) {
-        for (&n, draws) in members.iter().zip(found) {
-            for (draw, cells) in draws.iter().enumerate() {
+        for (&n, drawn) in members.iter().zip(found) {
+            for (draw, cells) in drawn.chunks_exact(missing.len().max(1)).enumerate() {
                 let to = &mut all[draw * samples.len() * size..][n * size..(n + 1) * size];
                 missing.iter().zip(cells).for_each(|(&i, x)| to[i] = *x);
             }
@@ -108,12 +120,17 @@ impl Broken {
         Ok(Self { values, patterns, tempers, tempered })
     }
 
+    /// The number of missing cells of all samples.
+    fn missing(&self) -> usize {
+        self.patterns.iter().map(|(missing, members)| missing.len() * members.len()).sum()
+    }
+
     /// What `work` says about every sample, by pattern, in the order of its members.
     fn each<R: Send>(
         &self,
         model: &Mixture,
         samples: &Samples<'_>,
-        work: impl Fn(&Pattern<'_>, &[f64], usize) -> R + Sync,
+        work: impl Fn(&Pattern<'_>, &Holes, &[f64], usize) -> Result<R> + Sync,
     ) -> Result<Vec<Vec<R>>> {
         let patterns: Vec<(&Holes, &Vec<usize>)> = self.patterns.iter().collect();
         let size = samples.sample_len();
@@ -121,8 +138,8 @@ impl Broken {
             let (missing, members) = patterns[at];
             let pattern = Pattern::new(model, missing, self.tempers[at]);
             let pattern = pattern.ok_or(Error::Overflow { sample: members[0] })?;
-            let of = |&n: &usize| work(&pattern, &self.values[n * size..(n + 1) * size], n);
-            Ok(members.iter().map(of).collect())
+            let of = |&n: &usize| work(&pattern, missing, &self.values[n * size..(n + 1) * size], n);
+            members.iter().map(of).collect()
         });
         parts.into_iter().collect()
     }

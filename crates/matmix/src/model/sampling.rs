@@ -5,8 +5,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Gamma, StandardNormal};
 
 use super::Mixture;
-use crate::error::{Error, Result};
-use crate::memory;
+use crate::error::Result;
+use crate::memory::Request;
 
 /// Samples drawn from a model, each with the component it came from.
 ///
@@ -78,16 +78,10 @@ impl Mixture {
     /// # Errors
     /// If there is not.
     pub fn try_sample(&self, n: usize, seed: u64, noise: bool) -> Result<Drawn> {
-        let needed = self.drawn_bytes(n);
-        let available = memory::available();
-        let too_many = || Error::NoMemory { samples: n, shape: self.shape().to_vec(), needed, available };
-        if available.is_some_and(|available| needed > u128::from(available)) {
-            return Err(too_many());
-        }
-        let mut empty = Drawn { samples: vec![], components: vec![] };
-        let elements = n.checked_mul(self.sample_len()).ok_or_else(too_many)?;
-        empty.samples.try_reserve_exact(elements).map_err(|_| too_many())?;
-        empty.components.try_reserve_exact(n).map_err(|_| too_many())?;
+        let request = Request { samples: n, shape: self.shape(), needed: self.drawn_bytes(n) };
+        request.check()?;
+        let samples = request.reserve(n.saturating_mul(self.sample_len()))?;
+        let empty = Drawn { samples, components: request.reserve(n)? };
         Ok(self.draw(empty, n, &mut ChaCha8Rng::seed_from_u64(seed), noise))
     }
 

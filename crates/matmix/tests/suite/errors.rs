@@ -734,6 +734,25 @@ fn more_samples_than_there_is_memory_for() {
     assert_eq!(model.try_sample(9, 1, false), Ok(model.sample_noiseless(9, 1)));
 }
 
+/// Three samples, two of them complete.
+#[test]
+fn more_draws_of_missing_cells_than_there_is_memory_for() {
+    let model = random_mixture(1, &[2, 3], &[1, 1], 2);
+    let mut values = vec![1.0; 18];
+    values[3..9].fill(f64::NAN);
+    let samples = Samples::from_slice(&[2, 3], &values).unwrap();
+    for draws in [usize::MAX, usize::MAX / 3, 1 << 58, 10_000_000_000_000] {
+        let error = model.impute_draws(&samples, draws, 1).unwrap_err();
+        let Error::NoMemory { samples, shape, needed, .. } = &error else { panic!("{error:?}") };
+        // 18 cells, and a copy of the six missing ones.
+        let expected = (draws.saturating_mul(3), &[2, 3][..], draws as u128 * 24 * 8);
+        assert_eq!((*samples, &shape[..], *needed), expected);
+    }
+    let (few, more) =
+        (model.impute_draws(&samples, 2, 1).unwrap(), model.impute_draws(&samples, 5, 1).unwrap());
+    assert_eq!((few.len(), &few[..]), (36, &more[..36]));
+}
+
 /// After the start, and after an iteration.
 #[test]
 fn a_fit_whose_passes_are_stopped() {
