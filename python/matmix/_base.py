@@ -137,18 +137,21 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         check_is_fitted(self)
         return check_samples(self, X, reset=False)
 
+    def _known_input(self, *, fitting: bool) -> _matmix.Input | None:
+        """The input of the model that samples are for: none for a fit, unless it begins from a model."""
+        return None if fitting else getattr(self, "input_", None)
+
     def _factor(self, samples: Samples, *, fitting: bool) -> float:
         """What the values of X are multiplied with: what the user says, or whatever makes them what the model knows."""
         blocks = samples.array
         if isinstance(blocks, Blocks) and blocks.scale != 1.0:
             return blocks.scale
-        known = getattr(self, "input_", None)
-        begins_anew = fitting and not getattr(self, "warm_start", False)
+        known = self._known_input(fitting=fitting)
         # The factor of the fit is part of what the model knows; another one was asked for since.
         if self.scale is not None and (fitting or known is None or self.scale != self._scale_of_fit):
             return float(self.scale)
         # Windows of like contrast are the same whatever their images were multiplied with.
-        if known is None or begins_anew or known.like_contrast:
+        if known is None or known.like_contrast:
             return 1.0
         return known.factor(samples.held(None, None, None), samples.shape)
 

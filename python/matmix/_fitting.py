@@ -170,7 +170,7 @@ class MixtureFitting(ModelEstimator):
     ) -> Self:
         """Fits the mixture, or classes of these names, to samples whose class is −1 where it is not known."""
         start = self._start()
-        options = self._options(start)
+        options = {**self._options(start), "missing": samples.missing}
         if names is not None:
             options["classes"] = names
         # Before the fit: what cannot be read should not cost its model.
@@ -252,7 +252,7 @@ class MixtureFitting(ModelEstimator):
             raise ValueError(
                 "a fit in batches cannot choose: give n_components and rank as numbers, or fit the first batch with fit"
             )
-        options = {**self._options(getattr(self, "model_", start)), "checkpoint": None}
+        options = {**self._options(getattr(self, "model_", start)), "missing": samples.missing, "checkpoint": None}
         if begun and len(self.weights_) != options["components"]:
             raise ValueError(
                 f"the model so far has {len(self.weights_)} components, but n_components={self.n_components}; "
@@ -328,6 +328,15 @@ class MixtureFitting(ModelEstimator):
         """Fits the mixture and returns the most probable component of every sample, shape (N,)."""
         return self.fit(X, y, sample_weight).predict(X)
 
+    def _known_input(self, *, fitting: bool) -> _matmix.Input | None:
+        """The input of the model that samples are for; a fit from another model reads them as that one does."""
+        if not fitting or (self.warm_start and hasattr(self, "model_")):
+            return getattr(self, "input_", None)
+        init = self.init_params
+        if isinstance(init, MixtureFitting):
+            return getattr(init, "input_", None)
+        return _matmix.load_model(os.fspath(init))[2] if _is_file(init) else None
+
     def _start(self) -> Any:
         """The name of a start, or the model to begin with."""
         if self.warm_start and hasattr(self, "model_"):
@@ -342,7 +351,7 @@ class MixtureFitting(ModelEstimator):
                     "holds: give init_params=mixture.model_ or the model's file instead"
                 )
             return init.model_
-        if isinstance(init, os.PathLike) or (isinstance(init, str) and os.path.exists(init)):
+        if _is_file(init):
             model = _matmix.load_model(os.fspath(init))[0]
             if not isinstance(model, _matmix.MixtureModel):
                 raise ValueError(f"{os.fspath(init)} holds no mixture to begin with")
@@ -372,6 +381,11 @@ def describe(options: dict[str, Any], start: Any, history: History | None = None
         chosen = choice["candidates"][choice["chosen"]]
         options = {**options, "components": chosen["components"], "rank": chosen["rank"]}
     return json.loads(_matmix.described(json.dumps(options, default=plain), start))
+
+
+def _is_file(init: Any) -> bool:
+    """Whether a fit is to begin from a model file."""
+    return isinstance(init, os.PathLike) or (isinstance(init, str) and os.path.exists(init))
 
 
 def _is_auto(value: Any) -> bool:

@@ -66,6 +66,8 @@ class Samples(NamedTuple):
     """What the user gave, if answers are to be arrays of its kind."""
     opened: DataSet | None = None
     """What they were opened as, if that is known."""
+    known: _matmix.Input | None = None
+    """The input of the model whose unobserved cells were left out here, too."""
 
     @property
     def n(self) -> int:
@@ -89,6 +91,12 @@ class Samples(NamedTuple):
         """What a model that is fitted to these samples takes for input; of blocks, those with some samples are read."""
         opened = DataSet() if self.opened is None else self.opened
         missing, mask = opened.get("missing"), opened.get("mask")
+        mask = None if mask is None else np.ascontiguousarray(mask, bool).ravel()
+        if self.known is not None and self.missing != "error":
+            missing = self.known.missing if missing is None else missing
+            before = self.known.mask
+            if before is not None and before.size == math.prod(self.shape):
+                mask = before if mask is None else mask & before
         return _matmix.Input.of(
             self.held(None, None, None),
             self.shape,
@@ -96,7 +104,7 @@ class Samples(NamedTuple):
             resize=opened.get("resize"),
             colour=opened.get("colour", False),
             missing=self.missing if missing in (None, "error") else missing,
-            mask=None if mask is None else np.ascontiguousarray(mask, bool).ravel(),
+            mask=mask,
         )
 
     @property
@@ -148,23 +156,24 @@ def check_samples(
     if opened is not None:
         X = opened.data
     samples = _shaped(estimator, X, reset, owner, owner_reset)._replace(missing=_missing_of(estimator), opened=opened)
-    if not reset:
-        samples = _observed(estimator, samples)
+    samples = _observed(samples, estimator._known_input(fitting=reset))
     return samples._replace(scale=estimator._factor(samples, fitting=reset), given=given(estimator, X))
 
 
-def _observed(estimator: Any, samples: Samples) -> Samples:
-    """The samples without the cells that the estimator's fit did not see."""
-    known = getattr(estimator, "input_", None)
-    told = samples.opened is not None and samples.opened.get("missing") is not None
-    if known is None or not known.hides(samples.shape, told):
+def _observed(samples: Samples, known: _matmix.Input | None) -> Samples:
+    """The samples without the cells that the fit of a model with this input did not see."""
+    told = None if samples.opened is None else samples.opened.get("missing")
+    if known is None or told == "error":
+        return samples
+    samples = samples._replace(known=known)
+    if not known.hides(samples.shape, told is not None):
         return samples
     if isinstance(samples.array, OnGpu):
         raise TypeError(
             "X is in the memory of a GPU, but a mask or a value says which cells of this model's samples were not "
             "observed, and those are found on the processor: give X as NumPy's"
         )
-    cells = LeftOut(known, samples.shape, told)
+    cells = LeftOut(known, samples.shape, told is not None)
     array = samples.array.without(cells) if isinstance(samples.array, Blocks) else cells(samples.array)
     return samples._replace(array=array, missing="nan")
 

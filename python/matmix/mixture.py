@@ -83,7 +83,8 @@ class Mixture(DensityMixin, MixtureFitting):
         What every value is multiplied with when it is read (1/255 for bytes, say), without a copy. A fitted model
         multiplies new samples the same way; another number, set after the fit, is used as it is.
     init_params : {"kmeans", "random"}, Mixture, MixtureModel or path, default="kmeans"
-        Where to begin: k-means, the paper's random start, or a fitted model (itself, its `model_`, or its file).
+        Where to begin: k-means, the paper's random start, or a fitted model (itself, its `model_`, or its file). From a
+        mixture or a file, samples are multiplied and cells left out as in its fit, as with `warm_start`.
     search : {"auto", "none"}, default="auto"
         Whether better clusters than those of k-means are searched for before the first iteration: from one component,
         by splits and merges. A better optimum, for about twice the time on small sets and for none on large ones.

@@ -170,9 +170,13 @@ class PatchModel(BaseEstimator):
     _described: dict[str, Any]
     """What the file says beside the model: the options of the fit, and what a recogniser knows."""
 
+    def _known_input(self, *, fitting: bool) -> _matmix.Input | None:
+        """The input of the model that samples are for; a fit begins without one."""
+        return None if fitting else getattr(self, "input_", None)
+
     def _factor(self, samples: Samples, *, fitting: bool) -> float:
         """What the values of X are multiplied with: whatever makes them what the model knows."""
-        known = None if fitting else getattr(self, "input_", None)
+        known = self._known_input(fitting=fitting)
         return 1.0 if known is None else known.factor(samples.array, samples.shape)
 
     def _fitting(self, X: Any) -> tuple[Samples, str]:

@@ -320,9 +320,9 @@ impl DataOptions {
         self.reading.open(spec, self.labels.as_deref(), self.take.as_ref())
     }
 
-    /// What a model of a set that was opened so remembers of its input.
-    pub(crate) fn remembered(&self, data: &DataSet) -> matmix::Result<Input> {
-        Ok(self.reading.remembered(Input::of(data.samples.shape(), &data.samples)?, None, data))
+    /// The input of a model of an opened set; `began` is the model that its fit began from.
+    pub(crate) fn remembered(&self, data: &DataSet, began: Option<&ModelFile>) -> matmix::Result<Input> {
+        Ok(self.reading.remembered(Input::of(data.samples.shape(), &data.samples)?, began, data))
     }
 }
 

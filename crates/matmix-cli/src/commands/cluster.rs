@@ -164,7 +164,7 @@ impl Cluster {
             fit?
         };
         warn(&fit.history, options.tol, quiet);
-        let file = file_of(&fit, self.options.remembered(&data)?, &options);
+        let file = file_of(&fit, self.options.remembered(&data, None)?, &options);
         let view = view(&file, Path::new("the model"), &data)?;
         let rows_each = view.len() / samples.len();
         Ok(Seen { file, data, view, rows_each })

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use matmix::error::sides;
 use matmix::pass::MissingCells;
 use matmix::{
-    Algorithm, Checkpoint, Device, FitOptions, History, Model, ModelFile, Noise, Preset, PresetFit,
+    Algorithm, Checkpoint, Device, FitOptions, History, Missing, Model, ModelFile, Noise, Preset, PresetFit,
     SelectOptions, Start, StopReason,
 };
 use serde_json::{Value, json};
@@ -63,7 +63,8 @@ pub(crate) struct Fit {
     /// exact: the exact posterior, any order, the likelihood never falls; paper: Algorithm 1 of the paper as printed, matrices only.
     #[arg(long, value_parser = choice(Algorithm::ALL), default_value_t, help_heading = "Fit")]
     algorithm: Algorithm,
-    /// Where to begin: kmeans, random (the paper's) or a model file.
+    /// Where to begin: kmeans, random (the paper's) or a model file, whose scale, sizes of images and missing cells are then those of
+    /// this fit, too, unless options say otherwise.
     #[arg(long, value_name = "kmeans|random|FILE", default_value_t = Start::default().to_string(), help_heading = "Fit")]
     init: String,
     /// Keep the state of the fit in this file while it runs.
@@ -91,7 +92,8 @@ impl Fit {
     pub(crate) fn run(mut self, quiet: bool) -> anyhow::Result<()> {
         self.options.reading.gaps = self.supervised;
         let target = self.target()?;
-        let mut options = self.fit_options()?;
+        let began = self.began()?;
+        let mut options = self.fit_options(began.as_ref())?;
         if self.dask.is_some() && self.fitting.selection(None).is_some() {
             let message = "-k auto, -k 1..20 and --rank auto cannot be used together with --dask";
             return Err(hinted(message, "matmix.select of the Python package takes a Dask array"));
@@ -99,7 +101,14 @@ impl Fit {
         if let Some(address) = &self.dask {
             return self.run_on_cluster(address, &options, quiet);
         }
-        let mut data = self.options.open(&self.data)?;
+        let mut data = match &began {
+            Some(file) => self.options.open_for(file, &self.data)?,
+            None => self.options.open(&self.data)?,
+        };
+        if data.samples.missing() == Missing::Nan {
+            // A model to begin with may know of missing cells that no option speaks of.
+            options.missing = Missing::Nan;
+        }
         if self.supervised {
             self.check_supervised()?;
             (data.samples, options.classes) = classify::labelled(&data)?;
@@ -135,7 +144,7 @@ impl Fit {
             let _working = working(quiet, format!("fitting {preset}"), samples);
             preset.fit_by(&*backend, samples, &options, &mut |_| std::ops::ControlFlow::Continue(()))?
         };
-        let input = self.options.remembered(&data)?;
+        let input = self.options.remembered(&data, began.as_ref())?;
         let input = match &windows {
             Some((_, patches)) => input.with_patches(patches.clone()),
             None => input,
@@ -236,10 +245,18 @@ impl Fit {
         Ok(target)
     }
 
-    fn fit_options(&self) -> anyhow::Result<FitOptions> {
-        let start = match self.init.parse() {
-            Ok(start) => start,
-            Err(_) => start_from(Path::new(&self.init))?,
+    /// The model file that the fit begins from, if it does.
+    fn began(&self) -> anyhow::Result<Option<ModelFile>> {
+        match self.init.parse::<Start>() {
+            Ok(_) => Ok(None),
+            Err(_) => start_from(Path::new(&self.init)).map(Some),
+        }
+    }
+
+    fn fit_options(&self, began: Option<&ModelFile>) -> anyhow::Result<FitOptions> {
+        let start = match began.map(|file| &file.model) {
+            Some(Model::Mixture(model)) => Start::Model(Box::new(model.clone())),
+            _ => self.init.parse()?,
         };
         let checkpoint = self.checkpoint.as_ref().map(|path| Checkpoint {
             path: path.clone(),
@@ -324,13 +341,13 @@ impl Fit {
     }
 }
 
-fn start_from(path: &Path) -> anyhow::Result<Start> {
+fn start_from(path: &Path) -> anyhow::Result<ModelFile> {
     if !path.exists() {
         let message = format!("--init {}: there is no such model file", path.display());
         return Err(hinted(message, "--init takes kmeans, random or the name of a model file"));
     }
-    match ModelFile::load(path)?.model {
-        Model::Mixture(m) => Ok(Start::Model(Box::new(m))),
+    match ModelFile::load(path)? {
+        file @ ModelFile { model: Model::Mixture(_), .. } => Ok(file),
         _ => {
             let message = format!("--init {}: a fit can only begin with a mixture", path.display());
             Err(hinted(message, "--init takes kmeans, random or the model file of a mixture"))

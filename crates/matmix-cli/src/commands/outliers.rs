@@ -120,7 +120,7 @@ impl Outliers {
         warn(&fit.history, options.tol, quiet);
         let (components, factors) = (plural(components, "component"), plural(factors, "factor"));
         output::say(quiet, &format!("fitted a mixture of PPCA: {components} with {factors} each"));
-        let file = file_of(&fit, self.options.remembered(&data)?, &options);
+        let file = file_of(&fit, self.options.remembered(&data, None)?, &options);
         let view = file.view(samples)?;
         Ok(Seen { file, data, view, rows_each: 1 })
     }

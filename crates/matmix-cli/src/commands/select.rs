@@ -115,7 +115,7 @@ impl Select {
         let (chosen, fit) = chosen(preset, samples, &options, quiet)?;
         warn(&fit.history, options.fit.tol, quiet);
         if let Some(target) = &target {
-            let file = file_of(&fit, self.options.remembered(&data)?, &settled(&chosen, &options.fit));
+            let file = file_of(&fit, self.options.remembered(&data, None)?, &settled(&chosen, &options.fit));
             target.write(|out| out.write_all(&file.to_bytes()))?;
             target.say_wrote(quiet, "", "");
         }

@@ -203,8 +203,8 @@ impl Input {
         }
     }
 
-    /// Opens data the way the model's was: images are read the same way, and cells that the model never saw are left out. Its values are
-    /// as they are stored, unless `options` say otherwise.
+    /// Opens data the way the model's was: images are read the same way, and cells that the model never saw are left out, unless `options`
+    /// say that none is missing ([`Unobserved::Never`]). Its values are as they are stored, unless `options` say otherwise.
     ///
     /// # Errors
     /// Those of [`open`].
@@ -220,7 +220,9 @@ impl Input {
             }
             other => other,
         }?;
-        if let Some(seen) = self.seen(data.samples.sample_len()) {
+        // With `Never`, the cells behind the model's mask are observed, too.
+        let seen = self.seen(data.samples.sample_len());
+        if let Some(seen) = seen.filter(|_| options.missing != Some(Unobserved::Never)) {
             data.samples = without_unseen(data.samples, &seen)?;
             // Where there is a mask of the data, too, both have to have seen a cell.
             data.mask = Some(match data.mask {
