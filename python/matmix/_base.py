@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+OF_A_FIT = ("callback", "checkpoint", "checkpoint_every")
+"""Parameters that no model file keeps or sets: a file must not choose where a later fit writes."""
+
+
 @dataclass
 class History:
     """What happened during a fit. Entry 0 of a series is the start.
@@ -239,7 +243,7 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 f"the model is from the file of a recogniser, and a {type(self).__name__} does not know the images in "
                 "it: PatchRecognizer.load and PatchFisher.load read all of the file, and write it again"
             )
-        params = {key: value for key, value in self.get_params(deep=False).items() if _is_plain(value)}
+        params = self._told()
         known = getattr(self, "input_", None)
         if known is not None:
             params["scale"] = self._scale_of_fit
@@ -251,6 +255,14 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             params["n_batches_"] = self.n_batches_
         options = json.dumps({**self._described, "python": params}, default=plain)
         self.model_.save(os.fspath(path), self._preset, known, options, self.history_.to_json())
+
+    def _told(self) -> dict[str, Any]:
+        """The parameters of the estimator that a model file keeps."""
+        params = self.get_params(deep=False).items()
+        return {key: value for key, value in params if key not in OF_A_FIT and is_plain(value)}
+
+    def _adopt_told(self, told: dict[str, Any]) -> None:
+        """Takes over what `_told` said beside the parameters."""
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, scale: float | None = None) -> Self:
@@ -309,7 +321,8 @@ class ModelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
 
-def _is_plain(value: Any) -> bool:
+def is_plain(value: Any) -> bool:
+    """Whether a value has a place in a model file."""
     try:
         json.dumps(value, default=plain)
     except TypeError:

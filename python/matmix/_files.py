@@ -8,7 +8,7 @@ import os
 from typing import Any
 
 from . import _matmix
-from ._base import History
+from ._base import OF_A_FIT, History
 
 
 def load(path: str | os.PathLike[str], cls: type | None = None, *, scale: float | None = None) -> Any:
@@ -56,11 +56,15 @@ def load(path: str | os.PathLike[str], cls: type | None = None, *, scale: float 
         raise ValueError(f"{os.fspath(path)} holds a {family.__name__}, which cannot be read as {cls.__name__}")
     known = json.loads(options) if options else {}
     described = dict(known) if isinstance(known, dict) else {}
-    params = dict(described.pop("python", None) or {})
-    shape = params.pop("sample_shape_", None) or _sample_shape(model, input, cls._preset)  # type: ignore[attr-defined]
-    batches, flat = params.pop("n_batches_", None), params.pop("flat_", False)
-    accepted = cls._get_param_names()  # type: ignore[attr-defined]
-    params = {key: tuple(v) if isinstance(v, list) else v for key, v in params.items() if key in accepted}
+    told = described.pop("python", None)
+    params = dict(told) if isinstance(told, dict) else {}
+    shape, batches = params.pop("sample_shape_", None), params.pop("n_batches_", None)
+    if not (isinstance(shape, list) and shape and all(type(side) is int and side > 0 for side in shape)):
+        shape = _sample_shape(model, input, cls._preset)  # type: ignore[attr-defined]
+    flat = params.pop("flat_", False)
+    accepted = set(cls._get_param_names()) - set(OF_A_FIT)  # type: ignore[attr-defined]
+    own = params
+    params = {key: tuple(v) if isinstance(v, list) else v for key, v in own.items() if key in accepted}
     if not params:
         params["rank"] = tuple(model.rank)
         if isinstance(model, _matmix.MixtureModel) and "n_components" in accepted:
@@ -71,14 +75,14 @@ def load(path: str | os.PathLike[str], cls: type | None = None, *, scale: float 
             params["sample_shape"] = tuple(shape)
         if input is not None and input.scale != 1.0 and not input.like_contrast:
             params["scale"] = input.scale
-        fitted_with = parameters_of(described, cls)
+        fitted_with = {name: value for name, value in parameters_of(described, cls).items() if name in accepted}
         if cls._preset != name:  # type: ignore[attr-defined]
             # The ranks of a preset may be those of other views of the samples.
             fitted_with.pop("rank", None)
-        if fitted_with.get("init_params", "") not in _matmix.CHOICES["start"]:
-            # The model that it began with is not in the file.
-            fitted_with.pop("init_params", None)
         params.update(fitted_with)
+    if params.get("init_params", "") not in _matmix.CHOICES["start"]:
+        # The model that the fit began from is not in the file, nor may a file choose another one for a later fit.
+        params.pop("init_params", None)
     if input is not None and not (input.missing is None and input.mask is None) and "missing" in accepted:
         params["missing"] = "nan"
     estimator: Any = cls(**params)
@@ -89,9 +93,10 @@ def load(path: str | os.PathLike[str], cls: type | None = None, *, scale: float 
     estimator._described = described
     if scale is not None:
         estimator.scale = scale
-    if batches is not None:
-        estimator.n_batches_ = int(batches)
+    if type(batches) is int and 0 < batches < 2**63:
+        estimator.n_batches_ = batches
     estimator._adopt(model, History.from_json(history))
+    estimator._adopt_told(own)
     estimator._of_recognizer = model if has_gallery else None
     return estimator
 

@@ -52,6 +52,23 @@ def label_names(classes: np.ndarray) -> list[str]:
     return [str(int(c)) if isinstance(c, float) and c.is_integer() else str(c) for c in classes.tolist()]
 
 
+def described_labels(classes: np.ndarray) -> dict[str, Any]:
+    """The labels with their type, as a model file keeps them beside their names."""
+    return {"classes": classes.tolist(), "classes_dtype": str(classes.dtype)}
+
+
+def typed_labels(described: dict[str, Any]) -> np.ndarray | None:
+    """What `described_labels` wrote; None of a file without it, or where it is not as it was written."""
+    values = described.get("classes")
+    try:
+        dtype = np.dtype(str(described["classes_dtype"]))
+        # The length of strings follows from the labels; a file could name any.
+        labels = np.array(values, np.str_ if dtype.kind == "U" else dtype) if dtype.kind in "biufUO" else None
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return None
+    return labels if labels is not None and labels.ndim == 1 and labels.tolist() == values else None
+
+
 def labels_of(names: list[str]) -> np.ndarray:
     """The labels that a model file has the names of: integers if all of them are."""
     try:

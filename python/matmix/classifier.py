@@ -12,9 +12,9 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
 from . import _matmix
-from ._base import History
+from ._base import History, is_plain
 from ._fitting import takes_those_of
-from ._labels import label_names, labels_of, read_labels
+from ._labels import described_labels, label_names, labels_of, read_labels, typed_labels
 from ._validation import AT_LEAST_ONE, OF_EVERY_FIT, Data, Sides, check_samples, check_weights
 from .mixture import Mixture
 
@@ -50,7 +50,8 @@ random_state, warm_start, verbose, n_threads, precision, noise_floor, callback, 
     Attributes
     ----------
     classes_ : ndarray of shape (C,)
-        The labels. Read from a model file they are integers if all of them are written like integers, else strings.
+        The labels. Read from a model file of the program or of Rust, which have names only, they are integers if all
+        of them are written like integers, else strings.
     component_classes_ : ndarray of shape (K,)
         The place in `classes_` of every component's class.
     weights_, means_, loadings_, noise_variances_, degrees_of_freedom_, n_iter_, lower_bound_, history_, model_, ...
@@ -155,6 +156,15 @@ random_state, warm_start, verbose, n_threads, precision, noise_floor, callback, 
         super()._adopt(model, history)
         names, self.component_classes_ = model.classes
         self.classes_ = labels_of(names)
+
+    def _told(self) -> dict[str, Any]:
+        labels = described_labels(self.classes_)
+        return {**super()._told(), **(labels if is_plain(labels) else {})}
+
+    def _adopt_told(self, told: dict[str, Any]) -> None:
+        labels, classes = typed_labels(told), self.model_.classes
+        if labels is not None and classes is not None and label_names(labels) == classes[0]:
+            self.classes_ = labels
 
     def _facts(self) -> Iterable[tuple[str, str]]:
         names = [str(name) for name in self.classes_[:12]]

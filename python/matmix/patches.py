@@ -20,6 +20,7 @@ from ._base import plain
 from ._blocks import Parts, in_memory
 from ._elements import check_array
 from ._fitting import describe
+from ._labels import described_labels, typed_labels
 from ._validation import (
     AT_LEAST_ONE,
     DEFAULTS,
@@ -224,9 +225,14 @@ class PatchModel(BaseEstimator):
         """Becomes what a model file holds."""
         known = json.loads(options) if options else {}
         self._described = dict(known) if isinstance(known, dict) else {}
-        params = self._described.pop("python", None) or {
-            OF_THE_MIXTURE[name]: value for name, value in self._described.items() if name in ("max_iter", "seed")
-        }
+        told = self._described.pop("python", None)
+        params = (
+            told
+            if isinstance(told, dict) and told
+            else {
+                OF_THE_MIXTURE[name]: value for name, value in self._described.items() if name in ("max_iter", "seed")
+            }
+        )
         accepted = self.get_params(deep=False)
         mixture = model.mixture
         found = {"n_components": len(mixture.weights), "rank": tuple(mixture.rank), "size": tuple(mixture.shape)}
@@ -475,7 +481,7 @@ class PatchRecognizer(ClassifierMixin, BaseEstimator):
             predicted for each.
         """
         check_is_fitted(self)
-        known = {**self.fisher_._told(), "ridge": self.ridge, "classes": self.classes_.tolist()}
+        known = {**self.fisher_._told(), "ridge": self.ridge, **described_labels(self.classes_)}
         self.model_.save(os.fspath(path), self.fisher_.input_, json.dumps(known, default=plain))
 
     @classmethod
@@ -496,10 +502,15 @@ class PatchRecognizer(ClassifierMixin, BaseEstimator):
         fisher = PatchFisher(size=tuple(size), stride=tuple(stride), grid=fisher_model.grid)
         fisher._adopt_file(fisher_model, input, options)
         known = json.loads(options) if options else {}
-        classes = known.get("classes") if isinstance(known, dict) else None
-        recognizer = cls(fisher, ridge=known.get("ridge", 0.1) if isinstance(known, dict) else 0.1, prefit=True)
-        as_written = isinstance(classes, list) and [str(name) for name in classes] == names
-        recognizer.classes_ = np.asarray(classes if as_written else names)
+        known = known if isinstance(known, dict) else {}
+        recognizer = cls(fisher, ridge=known.get("ridge", 0.1), prefit=True)
+        labels, classes = typed_labels(known), known.get("classes")
+        if labels is None and isinstance(classes, list):
+            # Files of before have no type.
+            labels = np.asarray(classes)
+        if labels is None or [str(name) for name in labels.tolist()] != names:
+            labels = np.asarray(names)
+        recognizer.classes_ = labels
         recognizer.fisher_, recognizer.model_ = fisher, model
         recognizer.n_features_in_ = fisher.n_features_in_
         return recognizer

@@ -128,6 +128,31 @@ def test_files_pickles_and_notebooks_remember_the_classes(tmp_path, blobs):
         matmix.MixtureClassifier.load(tmp_path / "plain.safetensors")
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        np.array([False, True]),
+        np.array([2**64 - 1, 2**63, 5], np.uint64),
+        np.array(["1", "2", "3"]),
+        np.array(["False", "True", "x"]),
+        np.array([1.0, 3.0, -2.0], np.float32),
+        np.array(["a", "b", "c"], object),
+    ],
+    ids=["bool", "uint64", "digits", "words", "float32", "objects"],
+)
+def test_labels_of_every_type_survive_the_file(tmp_path, blobs, names):
+    X, y = blobs
+    labels = names[y % len(names)]
+    model = matmix.MixtureClassifier(2, rank=2, random_state=0).fit(X, labels)
+    model.save(tmp_path / "m.mm")
+    again = matmix.load(tmp_path / "m.mm")
+    assert again.classes_.dtype == model.classes_.dtype
+    np.testing.assert_array_equal(again.classes_, model.classes_)
+    assert again.score(X, labels) == model.score(X, labels)
+    again.save(tmp_path / "n.mm")
+    assert (tmp_path / "m.mm").read_bytes() == (tmp_path / "n.mm").read_bytes()
+
+
 def test_blocks_and_dask_have_the_bits_of_parts(blobs):
     X, y = blobs
     some = np.where(np.arange(600) % 3, -1, y)
