@@ -15,7 +15,7 @@ import numpy as np
 
 from . import _matmix
 from ._asking import Asked
-from ._elements import NATIVE, check_array, element_type
+from ._elements import NATIVE, check_array, check_block, stored_type
 from ._on_gpu import INTERFACE
 
 BLOCK_BYTES = 32 << 20
@@ -164,13 +164,12 @@ class Block(NamedTuple):
     def read(self, sides: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         """The samples, in memory or mapped."""
         piece = self.source[self.start : self.stop]
-        samples = check_array(piece if isinstance(piece, np.ma.MaskedArray) else np.asarray(piece))
         wanted = (self.stop - self.start, *sides)
-        if samples.shape != wanted:
-            raise ValueError(f"samples {self.first} and on have shape {samples.shape} instead of {wanted}")
-        if self.left_out is not None:
-            samples = self.left_out(samples)
-        return samples.astype(dtype, copy=False)
+        if np.shape(piece) != wanted:
+            raise ValueError(f"samples {self.first} and on have shape {np.shape(piece)} instead of {wanted}")
+        if self.left_out is None:
+            return check_block(piece, dtype, self.first)
+        return self.left_out(check_array(piece, missing="nan")).astype(dtype, copy=False)
 
 
 class NpyFile:
@@ -225,7 +224,7 @@ class Parts(Blocks):
     def __init__(self, parts: Any) -> None:
         opened = _open_all(parts)
         self.shape = _joined_shape([part.shape for part in opened])
-        self.dtype = _joined_type([part.dtype for part in opened])
+        self.dtype = _joined_type([stored_type(part, what="a part") for part in opened])
         self.blocks: list[Block] = []
         first = 0
         for part in opened:
@@ -346,7 +345,10 @@ def _open_all(parts: Any) -> list[Any]:
     opened = [NpyFile(part) if isinstance(part, (str, os.PathLike)) else part for part in parts]
     if not opened:
         raise ValueError("there are no parts; at least one is needed")
-    return [part if hasattr(part, "shape") and hasattr(part, "dtype") else check_array(part) for part in opened]
+    return [
+        part if hasattr(part, "shape") and hasattr(part, "dtype") else check_array(part, missing="nan")
+        for part in opened
+    ]
 
 
 def _joined_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
@@ -361,7 +363,7 @@ def _joined_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
 
 def _joined_type(types: Sequence[np.dtype]) -> np.dtype:
     """The one element type of all parts: their own if it is the same, double if it is not."""
-    elements = {element_type(dtype, what="a part") for dtype in types}
+    elements = set(types)
     return elements.pop() if len(elements) == 1 else np.dtype(np.float64)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from . import _matmix
 from ._asking import Asked
 from ._blocks import Blocks, LeftOut, Pass
-from ._elements import check_array, element_type
+from ._elements import check_block, element_type
 
 RETRIES = 3
 """How many times a pass that failed for no fault of the data is run again before the fit gives up."""
@@ -154,10 +154,10 @@ def _answer_block(block: Any, asked: Asked, nothing: np.ndarray, dtype: str, blo
 
 def _checked(block: Any, shape: tuple[int, ...], dtype: str, first: int) -> np.ndarray:
     """A block as the native part takes it, if it is what the Dask array says it is."""
-    samples = check_array(block)
-    if samples.shape != shape:
-        raise ValueError(f"the block from sample {first} on has shape {samples.shape}, but the Dask array says {shape}")
-    return samples.astype(dtype, copy=False)
+    if np.shape(block) != shape:
+        found = np.shape(block)
+        raise ValueError(f"the block from sample {first} on has shape {found}, but the Dask array says {shape}")
+    return check_block(block, np.dtype(dtype), first)
 
 
 def _threads_here() -> int | None:

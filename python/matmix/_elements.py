@@ -25,10 +25,10 @@ def element_type(dtype: Any, *, what: str) -> np.dtype:
     return np.dtype(np.float32 if single else np.float64)
 
 
-def check_array(X: Any, *, what: str = "X") -> np.ndarray:
+def check_array(X: Any, *, what: str = "X", missing: str = "error") -> np.ndarray:
     """An array of u8, f32 or f64, C-contiguous and aligned; not copied if it is one already."""
     array = sklearn_check_array(
-        plain_array(X, what),
+        plain_array(X, what, missing),
         dtype="numeric",
         ensure_2d=False,
         allow_nd=True,
@@ -38,6 +38,24 @@ def check_array(X: Any, *, what: str = "X") -> np.ndarray:
         input_name=what,
     )
     return native(array, what)
+
+
+def check_block(block: Any, dtype: np.dtype, first: int) -> np.ndarray:
+    """Samples `first` and on of a larger set as an array of its `dtype`, NaN where they are masked or None.
+
+    Whether NaN is a mistake is known to those who use the samples.
+    """
+    array = check_array(block if isinstance(block, np.ma.MaskedArray) else np.asarray(block), missing="nan")
+    if dtype == np.uint8 and np.isnan(array).any():
+        raise ValueError(f"cells of samples {first} and on are masked or NaN, which uint8 cannot hold; use float32")
+    return array.astype(dtype, copy=False)
+
+
+def stored_type(array: Any, *, what: str) -> np.dtype:
+    """The type of an array's elements; masked bytes become single precision for its NaN."""
+    dtype = element_type(array.dtype, what=what)
+    is_masked = isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array)
+    return np.dtype(np.float32) if is_masked and dtype == np.uint8 else dtype
 
 
 def native(array: np.ndarray, what: str) -> np.ndarray:
@@ -95,6 +113,5 @@ ALLOWED = 'missing cells are for a Mixture with missing="nan" only'
 
 def _filled(X: np.ma.MaskedArray, what: str) -> np.ndarray:
     """A masked array with NaN where its cells are left out."""
-    dtype = element_type(X.dtype, what=what)
-    numbers: Any = X.astype(np.float32 if dtype == np.uint8 else dtype)
+    numbers: Any = X.astype(stored_type(X, what=what))
     return numbers.filled(np.nan)

@@ -113,7 +113,7 @@ def test_options(options, error, words):
 def test_masked_arrays_without_a_mask_in_use_are_arrays():
     plain = matmix.LowRank().fit(X).transform(X)
     np.testing.assert_array_equal(matmix.LowRank().fit(np.ma.array(X)).transform(X), plain)
-    with pytest.raises(ValueError, match="missing cells are for a Mixture with missing="):
+    with pytest.raises(ValueError, match="holds NaN"):
         matmix.LowRank().fit(matmix.Parts([X, np.ma.masked_greater(X, 1)]))
     with pytest.raises(ValueError, match="missing cells are for a Mixture with missing="):
         matmix.LowRank().fit(X).transform(np.ma.masked_greater(X, 1))

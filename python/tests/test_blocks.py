@@ -247,6 +247,27 @@ def test_a_paper_fit_needs_one_array(digits):
         matmix.Mixture(**OPTIONS, algorithm="paper").fit(in_parts(digits[0]))
 
 
+def test_masked_arrays_and_none_are_missing_cells_in_parts():
+    rng = np.random.default_rng(3)
+    values = rng.integers(0, 200, (40, 5, 4)).astype("u1")
+    hidden = rng.random(values.shape) < 0.2
+    broken = np.where(hidden, np.nan, values)
+    make = lambda: matmix.Mixture(1, rank=1, missing="nan", max_iter=3, tol=0)  # noqa: E731
+    wanted = make().fit(broken)
+    for part in (
+        np.ma.array(values, mask=hidden),
+        np.ma.array(values.astype("f4"), mask=hidden),
+        np.where(hidden, None, values),
+        np.where(hidden, None, values).tolist(),
+    ):
+        parts = matmix.Parts([part[:15], part[15:]])
+        found = make().fit(parts)
+        np.testing.assert_allclose(found.means_, wanted.means_, rtol=1e-5)
+        np.testing.assert_allclose(found.score_samples(parts), wanted.score_samples(broken), rtol=1e-4)
+        with pytest.raises(ValueError, match=r"missing|NaN"):
+            matmix.Mixture(1, rank=1).fit(parts)
+
+
 def test_a_checkpoint_is_gone_on_from(digits, tmp_path):
     X, path = in_parts(digits[0]), tmp_path / "state.mm"
     options = {**OPTIONS, "max_iter": 12}
