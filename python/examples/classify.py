@@ -109,7 +109,10 @@ if "peers" in wanted:
 
 # %%
 if "unlabelled" in wanted:
-    row("1 component, 10 of vectors, noise_floor=0.3, and the other half", both(ours(1, 10, noise_floor=0.3), VECTORS))
+    row(
+        "1 component, 10 of vectors, noise_floor=0.3, and the other half",
+        both(ours(1, 10, unlabeled=-1, noise_floor=0.3), VECTORS),
+    )
 
 if "holes" in wanted:
     broken = np.where(np.random.default_rng(0).random(MATRICES.shape) < 0.3, np.nan, MATRICES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,32 +20,41 @@ class KnownLabels(NamedTuple):
     """The place of each sample's label in `classes`; −1 where it is not known. Shape (N,)."""
 
 
-def read_labels(estimator: Any, y: Any, n: int, unlabelled: Any) -> KnownLabels:
-    """The labels of `n` samples; `unlabelled`, NaN, None, pandas' NA and "" are not known."""
+def read_labels(estimator: Any, y: Any, n: int, unlabeled: Any) -> KnownLabels:
+    """The labels of `n` samples; `unlabeled`, NaN, None, pandas' NA and "" are not known."""
     if y is None:
         validate_data(estimator, y=None)
     y = column_or_1d(y, warn=True)
     if len(y) != n:
         raise ValueError(f"X has {n} samples, but y has {len(y)} labels; there must be one per sample")
-    unknown = np.fromiter((_is_unknown(label, unlabelled) for label in y.tolist()), bool, n)
+    unknown = np.fromiter((_is_unknown(label, unlabeled) for label in y.tolist()), bool, n)
     if unknown.all():
-        raise ValueError("no label is known; at least one of every class is needed (unlabelled= says which is none)")
+        raise ValueError(
+            "no label is known; at least one of every class is needed (unlabeled= names a label that means none)"
+        )
     labels = validate_data(estimator, y=y[~unknown])
     check_classification_targets(labels)
     classes, known = np.unique(labels, return_inverse=True)
+    if len(classes) < 2:
+        warnings.warn(
+            f"y has one class, {classes.tolist()[0]!r}; every sample will be predicted to be of it",
+            UserWarning,
+            stacklevel=3,
+        )
     places = np.full(n, -1, np.int64)
     places[~unknown] = known
     return KnownLabels(classes, places)
 
 
-def _is_unknown(label: Any, unlabelled: Any) -> bool:
+def _is_unknown(label: Any, unlabeled: Any) -> bool:
     if label is None or type(label).__name__ in ("NAType", "NaTType"):
         return True
     if isinstance(label, float) and label != label:
         return True
     if isinstance(label, str) and label == "":
         return True
-    return unlabelled is not None and not isinstance(label, bool) and bool(label == unlabelled)
+    # True is not 1 here.
+    return unlabeled is not None and isinstance(label, bool) == isinstance(unlabeled, bool) and bool(label == unlabeled)
 
 
 def label_names(classes: np.ndarray) -> list[str]:

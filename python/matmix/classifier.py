@@ -40,9 +40,9 @@ class MixtureClassifier(ClassifierMixin, Mixture):
         How many components each class has.
     rank : int, sequence of int or None, default=None
         The shape of the cores, as of `Mixture`.
-    unlabelled : object, default=-1
-        The label of samples whose class is not known. NaN, None, pandas' NA and the empty string always mean that;
-        with ``unlabelled=None`` nothing else does, so that −1 can be a class.
+    unlabeled : object, default=None
+        The label of samples whose class is not known: −1, say, as in scikit-learn's `sklearn.semi_supervised`. NaN,
+        None, pandas' NA and the empty string always mean that.
     noise, dof, missing, sample_shape, scale, init_params, n_init, max_iter, tol, stop, accelerate, stages, \
 random_state, warm_start, verbose, n_threads, precision, noise_floor, callback, checkpoint, checkpoint_every
         As of `Mixture`. A start is made class by class, by k-means or at random among its labelled samples.
@@ -66,7 +66,7 @@ random_state, warm_start, verbose, n_threads, precision, noise_floor, callback, 
     >>> import matmix, numpy as np
     >>> X, y = matmix.datasets.load_digits28(return_X_y=True)
     >>> some = np.where(np.arange(1000) % 2, -1, y)
-    >>> model = matmix.MixtureClassifier(rank=4, scale=1 / 255, max_iter=20, tol=1e-4).fit(X, some)
+    >>> model = matmix.MixtureClassifier(rank=4, unlabeled=-1, scale=1 / 255, max_iter=20, tol=1e-4).fit(X, some)
     >>> model.predict_proba(X[:5]).shape, model.component_classes_.shape
     ((5, 10), (10,))
     >>> bool(model.score(X[1::2], y[1::2]) > 0.7)
@@ -76,7 +76,7 @@ random_state, warm_start, verbose, n_threads, precision, noise_floor, callback, 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **Mixture._parameter_constraints,
         "components_per_class": [AT_LEAST_ONE],
-        "unlabelled": "no_validation",
+        "unlabeled": "no_validation",
         # A choice of ranks knows no labels.
         "rank": OF_EVERY_FIT["rank"],
     }
@@ -89,7 +89,7 @@ random_state, warm_start, verbose, n_threads, precision, noise_floor, callback, 
 
     @takes_those_of(Mixture, without=("n_components", "algorithm", "search", "prune", "device", "output"))
     def __init__(
-        self, components_per_class: int = 1, rank: Sides = None, *, unlabelled: Any = -1, **others: Any
+        self, components_per_class: int = 1, rank: Sides = None, *, unlabeled: Any = None, **others: Any
     ) -> None: ...
 
     def fit(self, X: Data, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -100,7 +100,7 @@ random_state, warm_start, verbose, n_threads, precision, noise_floor, callback, 
         X : array of shape (N, p_1, ..., p_D) or (N, P)
             As of `Mixture.fit`: also lazily read arrays, `Parts` and Dask arrays.
         y : array of shape (N,)
-            The label of each sample; -1 (see `unlabelled`), NaN, None or "" where it is not known. Of every class at
+            The label of each sample; NaN, None, "" or what `unlabeled` says where it is not known. Of every class at
             least `components_per_class` labels have to be known.
         sample_weight : array of shape (N,), optional
             How many times each sample counts.
@@ -111,7 +111,7 @@ random_state, warm_start, verbose, n_threads, precision, noise_floor, callback, 
         """
         self._validate_params()
         samples = check_samples(self, X, reset=True)
-        known = read_labels(self, y, samples.n, self.unlabelled)
+        known = read_labels(self, y, samples.n, self.unlabeled)
         weights = check_weights(sample_weight, samples.n)
         self._fit_to(samples, weights, names=label_names(known.classes), classes=known.places)
         self.classes_ = known.classes

@@ -42,7 +42,7 @@ def test_one_component_of_full_rank_is_quadratic_discriminant_analysis(blobs):
 def test_probabilities_and_likelihood_are_the_textbooks(blobs):
     X, y = blobs
     some = np.where(np.arange(600) % 3, -1, y)
-    model = matmix.MixtureClassifier(2, rank=2, random_state=0, tol=0, max_iter=7).fit(X, some)
+    model = matmix.MixtureClassifier(2, rank=2, unlabeled=-1, random_state=0, tol=0, max_iter=7).fit(X, some)
     joint = np.stack(
         [
             np.log(model.weights_[k]) + multivariate_normal(model.means_[k], model.model_.covariance(k)).logpdf(X)
@@ -74,21 +74,22 @@ def test_labels_may_be_left_out_in_every_type(blobs, write):
     X, y = blobs
     known = np.arange(600) % 5 == 0
     labels = write(y, known)
-    model = matmix.MixtureClassifier(2, rank=2, random_state=0).fit(X, labels)
+    model = matmix.MixtureClassifier(2, rank=2, unlabeled=-1, random_state=0).fit(X, labels)
     np.testing.assert_array_equal(model.classes_, np.unique(labels[known]))
     assert (model.predict(X)[known] == labels[known]).mean() > 0.95
-    plain = matmix.MixtureClassifier(2, rank=2, random_state=0).fit(X, np.where(known, y, -1))
+    plain = matmix.MixtureClassifier(2, rank=2, unlabeled=-1, random_state=0).fit(X, np.where(known, y, -1))
     np.testing.assert_array_equal(model.means_, plain.means_)
 
 
 def test_minus_one_can_be_a_class(blobs):
     X, y = blobs
     signs = np.where(y > 0, 1, -1)
-    model = matmix.MixtureClassifier(rank=2, unlabelled=None).fit(X, signs)
+    model = matmix.MixtureClassifier(rank=2).fit(X, signs)
     np.testing.assert_array_equal(model.classes_, [-1, 1])
-    assert matmix.MixtureClassifier(rank=2).fit(X, signs).classes_.tolist() == [1]
+    with pytest.warns(UserWarning, match="one class, 1; every sample"):
+        assert matmix.MixtureClassifier(rank=2, unlabeled=-1).fit(X, signs).classes_.tolist() == [1]
     nines = np.where(np.arange(600) % 2, 9, y)
-    assert matmix.MixtureClassifier(rank=2, unlabelled=9).fit(X, nines).classes_.tolist() == [0, 1, 2]
+    assert matmix.MixtureClassifier(rank=2, unlabeled=9).fit(X, nines).classes_.tolist() == [0, 1, 2]
 
 
 def test_missing_cells_and_outliers_at_the_same_time(blobs):
@@ -97,7 +98,8 @@ def test_missing_cells_and_outliers_at_the_same_time(blobs):
     broken = np.where(rng.random(X.shape) < 0.2, np.nan, X)
     broken[::20] += 40
     some = np.where(rng.random(600) < 0.5, -1, y)
-    model = matmix.MixtureClassifier(2, rank=1, noise="t", missing="nan", random_state=0).fit(broken, some)
+    options = {"rank": 1, "unlabeled": -1, "noise": "t", "missing": "nan", "random_state": 0}
+    model = matmix.MixtureClassifier(2, **options).fit(broken, some)
     good = np.arange(600) % 20 > 0
     assert (model.predict(broken[good]) == y[good]).mean() > 0.85
     probabilities = model.predict_proba(np.full((2, 5), np.nan))
@@ -156,7 +158,8 @@ def test_labels_of_every_type_survive_the_file(tmp_path, blobs, names):
 def test_blocks_and_dask_have_the_bits_of_parts(blobs):
     X, y = blobs
     some = np.where(np.arange(600) % 3, -1, y)
-    make = lambda: matmix.MixtureClassifier(2, rank=2, random_state=0, max_iter=5, tol=0)  # noqa: E731
+    options = {"rank": 2, "unlabeled": -1, "random_state": 0, "max_iter": 5, "tol": 0}
+    make = lambda: matmix.MixtureClassifier(2, **options)  # noqa: E731
     whole = make().fit(X, some)
     parts = matmix.Parts([X[:250], X[250:]])
     by_parts = make().fit(parts, some)
@@ -183,7 +186,7 @@ def test_in_pipelines_searches_and_with_weights(blobs):
 
 def test_what_cannot_be_meant_is_said(blobs):
     X, _ = blobs
-    model = matmix.MixtureClassifier(3, rank=1)
+    model = matmix.MixtureClassifier(3, rank=1, unlabeled=-1)
     with pytest.raises(ValueError, match="requires y to be passed"):
         model.fit(X)
     with pytest.raises(ValueError, match="no label is known"):

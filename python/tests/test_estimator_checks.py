@@ -16,7 +16,7 @@ VECTORS = [
     matmix.PPCA(),
     matmix.MixPPCA(),
     matmix.MixtureClassifier(),
-    matmix.MixtureClassifier(rank=1, unlabelled=None),
+    matmix.MixtureClassifier(rank=1, unlabeled=-1),
 ]
 
 
@@ -24,10 +24,10 @@ def expected_failures(estimator):
     """Two there are. k-means++ draws its centres from the samples, so that with the same seed a sample of
     weight 2 and two samples of weight 1 lead to different starts, and with more than one component to different
     optima. With one component, where nothing is drawn, the check is passed. (scikit-learn's KMeans fails it likewise.)
-    And −1 is a class in one check, but to a classifier that keeps to known labels it is one that is not known, unless
-    it is told otherwise. (scikit-learn leaves its own semi-supervised classifiers out of that check by their names.)
+    And −1 is a class in one check, but not to a classifier that is told that it means no label.
+    (scikit-learn leaves its own semi-supervised classifiers out of that check by their names.)
     """
-    if isinstance(estimator, matmix.MixtureClassifier) and estimator.unlabelled is not None:
+    if isinstance(estimator, matmix.MixtureClassifier) and estimator.unlabeled is not None:
         return {"check_classifiers_classes": "−1 is not a class"}
     if getattr(estimator, "n_components", 1) > 1:
         return {"check_sample_weight_equivalence_on_dense_data": "the start draws from the samples"}

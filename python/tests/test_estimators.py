@@ -190,7 +190,7 @@ def test_estimators_have_the_parameters_of_the_mixture():
     for cls in (matmix.PPCA, matmix.PSOPCA):
         assert set(every) - set(cls().get_params()) == {"n_components", "n_init", "search"}
     classifier = matmix.MixtureClassifier().get_params()
-    assert set(classifier) - set(every) == {"components_per_class", "unlabelled"}
+    assert set(classifier) - set(every) == {"components_per_class", "unlabeled"}
     left_out = {"n_components", "algorithm", "search", "prune", "device", "output"}
     assert set(every) - set(classifier) == left_out
     for cls in (matmix.Mixture, matmix.MixtureClassifier):

@@ -17,8 +17,8 @@ use crate::verdict::Verdict;
 
 /// Find the class of every sample, and how probable it is.
 ///
-/// The model is one of `matmix fit --supervised`. With labels (those of the data, or --labels) the share of classes that were found right
-/// is told, and which were mistaken for which; labels that are empty or -1 are not known and do not count.
+/// The model is one of `matmix fit --supervised`. With labels (those of the data, or --labels) the accuracy and the confused classes are
+/// printed; labels that are empty, NaN or --unlabeled are unknown and do not count.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 In CSV, a label that a spreadsheet would take for a formula gets an apostrophe in front of it; with --json
@@ -43,6 +43,9 @@ pub(crate) struct Classify {
     probabilities: Option<PathBuf>,
     #[command(flatten)]
     overwrite: Overwrite,
+    /// The label of samples whose class is not known, such as -1.
+    #[arg(long, value_name = "LABEL", allow_hyphen_values = true)]
+    unlabeled: Option<String>,
     /// Print one JSON object with the class of every sample.
     #[arg(long)]
     json: bool,
@@ -93,7 +96,7 @@ impl Classify {
             })?;
             second.say_wrote(quiet, "", "");
         }
-        let known = seen.data.labels.clone().map(KnownLabels::from).filter(|known| known.n_known() > 0);
+        let known = known(&seen.data, self.unlabeled.as_deref());
         let verdict = known.as_ref().map(|known| Verdict {
             names: &known.names,
             pairs: (0..n).filter_map(|i| Some((known.name(i)?, found[i].0))).collect(),
@@ -160,15 +163,27 @@ fn object(
     all
 }
 
+/// The labels of a set that are known, if any is; those that are `unlabeled` are not.
+fn known(data: &DataSet, unlabeled: Option<&str>) -> Option<KnownLabels> {
+    let labels = data.labels.clone()?;
+    Some(KnownLabels::without(labels, unlabeled)).filter(|known| known.n_known() > 0)
+}
+
 /// The samples of a set with what is known of their classes, and the names of these.
-pub(super) fn labelled(data: &DataSet) -> anyhow::Result<(Samples<'static>, Vec<String>)> {
-    let known = data.labels.clone().map(KnownLabels::from).filter(|known| known.n_known() > 0);
-    let Some(known) = known else {
+pub(super) fn labeled(
+    data: &DataSet,
+    unlabeled: Option<&str>,
+    quiet: bool,
+) -> anyhow::Result<(Samples<'static>, Vec<String>)> {
+    let Some(known) = known(data, unlabeled) else {
         let message = format!("{}: no label is known, and --supervised needs some of every class", data.name);
         return Err(hinted(
             message,
-            "give them with --labels FILE; lines that are empty or -1 are not known",
+            "give them with --labels FILE; lines that are empty, NaN or --unlabeled are not known",
         ));
     };
+    if let [only] = &known.names[..] {
+        output::say(quiet, &format!("note: the one class is {only}; every sample will be found to be of it"));
+    }
     Ok((data.samples.clone().with_classes(known.index)?, known.names))
 }

@@ -57,9 +57,18 @@ pub(crate) struct Fit {
     #[command(flatten)]
     fitting: Fitting,
     /// Keep to the labels of the samples (those of the data, or --labels): every class has components of its own, -k of them, and `matmix
-    /// classify` tells classes by them. Labels that are empty or -1 are not known; such samples may be of any class.
+    /// classify` tells classes by them. Labels that are empty or NaN are not known; such samples may be of any class.
     #[arg(long, conflicts_with_all = ["dask", "patches"], help_heading = "Fit")]
     supervised: bool,
+    /// With --supervised: the label of samples whose class is not known, such as -1.
+    #[arg(
+        long,
+        value_name = "LABEL",
+        allow_hyphen_values = true,
+        requires = "supervised",
+        help_heading = "Fit"
+    )]
+    unlabeled: Option<String>,
     /// exact: the exact posterior, any order, the likelihood never falls; paper: Algorithm 1 of the paper as printed, matrices only.
     #[arg(long, value_parser = choice(Algorithm::ALL), default_value_t, help_heading = "Fit")]
     algorithm: Algorithm,
@@ -111,7 +120,7 @@ impl Fit {
         }
         if self.supervised {
             self.check_supervised()?;
-            (data.samples, options.classes) = classify::labelled(&data)?;
+            (data.samples, options.classes) = classify::labeled(&data, self.unlabeled.as_deref(), quiet)?;
         }
         let images = &data.samples;
         let windows = self.patches.of(images, &options)?;

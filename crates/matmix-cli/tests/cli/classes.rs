@@ -27,8 +27,9 @@ fn labels_lead_to_classes() {
     let labels: Vec<String> = (0..1000).map(label).collect();
     std::fs::write(path.join("some.txt"), labels.join("\n") + "\n").unwrap();
     let some = [&fit[..], &["--labels", "some.txt", "--max-iter", "8", "-o", "some.mm", "-q"]].concat();
-    ok(path, &some);
+    ok(path, &[&some[..], &["--unlabeled", "-1"]].concat());
     let args = ["classify", "some.mm", "demo:mnist", "--take", "0:300", "--labels", "some.txt"];
+    let args = [&args[..], &["--unlabeled", "-1"]].concat();
     let args = [&args[..], &["-o", "found.csv", "--probabilities", "p.npy", "--json", "-q"]].concat();
     let json: serde_json::Value = serde_json::from_slice(&ok(path, &args).stdout).unwrap();
     assert_eq!(json["classes"], serde_json::json!(["0", "1", "2"]));
@@ -51,6 +52,26 @@ fn labels_lead_to_classes() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.starts_with("sample,class,probability\n0,"), "{text}");
     assert_eq!(text.lines().count(), 3);
+}
+
+#[test]
+fn minus_one_is_a_class_unless_it_is_said_to_be_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let signs: Vec<&str> = (0..1000).map(|n| if n < 100 { "1" } else { "-1" }).collect();
+    std::fs::write(path.join("signs.txt"), signs.join("\n")).unwrap();
+    let fit = ["fit", "demo:mnist", "--take", "0:200", "--labels", "signs.txt", "--supervised", "-r", "2"];
+    let fit = [&fit[..], &["--max-iter", "3", "-o", "m.mm", "--force"]].concat();
+    let classes = || {
+        let told: serde_json::Value =
+            serde_json::from_slice(&ok(path, &["info", "m.mm", "--json"]).stdout).unwrap();
+        told["classes"]["names"].clone()
+    };
+    ok(path, &fit);
+    assert_eq!(classes(), serde_json::json!(["-1", "1"]));
+    let one = ok(path, &[&fit[..], &["--unlabeled", "-1"]].concat());
+    assert_eq!(classes(), serde_json::json!(["1"]));
+    assert!(String::from_utf8_lossy(&one.stderr).contains("note: the one class is 1"));
 }
 
 #[test]

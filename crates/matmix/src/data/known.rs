@@ -2,15 +2,15 @@
 
 use super::labels::Labels;
 
-/// Names that mean that a label is not known: nothing, −1 and NaN.
-const UNKNOWN: [&str; 4] = ["", "-1", "NaN", "nan"];
+/// Names that always mean that a label is not known.
+const UNKNOWN: [&str; 3] = ["", "NaN", "nan"];
 
 /// The class of every sample for which it is known.
 ///
 /// ```
 /// use matmix::data::{KnownLabels, Labels};
 ///
-/// let known = KnownLabels::from(Labels::new(["cat", "", "dog", "-1", "cat"]));
+/// let known = KnownLabels::without(Labels::new(["cat", "", "dog", "-1", "cat"]), Some("-1"));
 /// assert_eq!(known.names, ["cat", "dog"]);
 /// assert_eq!(known.index, [Some(0), None, Some(1), None, Some(0)]);
 /// ```
@@ -24,9 +24,17 @@ pub struct KnownLabels {
 }
 
 impl From<Labels> for KnownLabels {
-    /// A label that is empty, −1 or NaN is not known.
+    /// A label that is empty or NaN is not known.
     fn from(labels: Labels) -> Self {
-        let is_known = |name: &&String| !UNKNOWN.contains(&name.as_str());
+        Self::without(labels, None)
+    }
+}
+
+impl KnownLabels {
+    /// A label that is empty, NaN or `unlabeled` is not known. Semi-supervised methods often write −1 for that; otherwise −1 may well be
+    /// a class beside 1.
+    pub fn without(labels: Labels, unlabeled: Option<&str>) -> Self {
+        let is_known = |name: &&String| !UNKNOWN.contains(&name.as_str()) && unlabeled != Some(name.as_str());
         // Sorted once more: without those that mean nothing, all may be numbers.
         let known = Labels::new(labels.names.iter().filter(is_known));
         let mut next = known.index.iter().map(|&place| place as u32);
@@ -34,9 +42,7 @@ impl From<Labels> for KnownLabels {
             labels.names.iter().map(|name| if is_known(&name) { next.next() } else { None }).collect();
         Self { names: known.names, index: labels.index.into_iter().map(|i| places[i]).collect() }
     }
-}
 
-impl KnownLabels {
     /// How many labels are known.
     pub fn n_known(&self) -> usize {
         self.index.iter().flatten().count()
@@ -54,13 +60,15 @@ mod tests {
 
     #[test]
     fn numbers_and_files_can_leave_labels_out() {
-        let known = KnownLabels::from(Labels::from_numbers([3.0, f64::NAN, -1.0, 3.0, 10.0]));
+        let numbers = || Labels::from_numbers([3.0, f64::NAN, -1.0, 3.0, 10.0]);
+        assert_eq!(KnownLabels::from(numbers()).names, ["-1", "3", "10"]);
+        let known = KnownLabels::without(numbers(), Some("-1"));
         assert_eq!((known.names.as_slice(), known.n_known()), (&["3".to_string(), "10".to_string()][..], 3));
         assert_eq!(known.index, [Some(0), None, None, Some(0), Some(1)]);
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("labels.txt");
         std::fs::write(&path, "b\n\n-1\na\n\n").unwrap();
-        let known = KnownLabels::from(Labels::read_with_gaps(&path).unwrap());
+        let known = KnownLabels::without(Labels::read_with_gaps(&path).unwrap(), Some("-1"));
         assert_eq!(known.index, [Some(1), None, None, Some(0), None]);
         assert_eq!((known.name(0), known.name(1)), (Some("b"), None));
         assert!(Labels::read(&path).unwrap_err().to_string().contains("line 2 is empty"));
