@@ -16,6 +16,9 @@
 //! assert_eq!((cores.len(), components.len()), (30 * 2, 30));
 //! # Ok::<(), matmix::Error>(())
 //! ```
+//!
+//! With the feature `ndarray` samples, models and results are arrays of that crate, too. It is `matmix::ndarray` here: arrays of another
+//! version of it are of other types.
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr))]
 #![warn(clippy::missing_errors_doc)]
@@ -49,6 +52,9 @@ pub mod report;
 mod simd;
 mod temper;
 mod walk;
+
+#[cfg(feature = "ndarray")]
+pub use ndarray;
 
 pub use cpu::Cpu;
 pub use data::{Input, Meter, Missing, ModelFile, Samples};

@@ -2,8 +2,8 @@
 
 use std::fmt::Debug;
 
+use matmix::ndarray::{Array, Dimension};
 use matmix::*;
-use ndarray::{Array, Dimension};
 
 /// Two components of different ranks along their modes, with classes.
 fn mixture() -> Mixture {
