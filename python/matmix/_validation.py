@@ -217,6 +217,11 @@ def _shaped(estimator: Any, X: Any, reset: bool, owner: Any, owner_reset: bool |
             raise ValueError(
                 f"X has samples of shape {sides} ({size} numbers); sample_shape={shape} needs {math.prod(shape)}"
             )
+        elif len(shape) > 1 and not _arranged(sides, shape):
+            raise ValueError(
+                f"X has samples of shape {sides}, another arrangement than sample_shape={shape}; that is for "
+                "flattened samples: give X of shape (N, P), or leave sample_shape out"
+            )
         return Samples(array, shape, array.ndim == 2)
     if estimator.sample_shape_ is None:
         # The file of a mixture over rows that does not say how many rows a sample has: any number will do.
@@ -227,9 +232,15 @@ def _shaped(estimator: Any, X: Any, reset: bool, owner: Any, owner_reset: bool |
     shape = tuple(estimator.sample_shape_)
     if size != math.prod(shape):
         raise ValueError(f"X has {size} features, but {name} is expecting {math.prod(shape)} features as input")
-    if array.ndim > 2 and sides != shape and estimator.sample_shape is None and not estimator._flattens:
+    is_flattened = len(shape) == 1 and (estimator.sample_shape is not None or estimator._flattens)
+    if not (is_flattened or _arranged(sides, shape)):
         raise ValueError(f"the samples have shape {sides}, but {name} was fitted to samples of shape {shape}")
     return Samples(array, shape, array.ndim == 2)
+
+
+def _arranged(sides: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Whether samples of these sides can be looked at in this shape: flat ones, or but for sides of 1 the same."""
+    return len(sides) == 1 or [side for side in sides if side > 1] == [side for side in shape if side > 1]
 
 
 def _validated(owner: Any, X: Any, reset: bool, missing: str = "error") -> np.ndarray:

@@ -78,7 +78,8 @@ class Mixture(DensityMixin, MixtureFitting):
         out, None and pandas' NA are; everything is computed from what was observed, and nothing is filled in first.
     sample_shape : tuple of int, optional
         The shape of one sample, for arrays that hold flattened samples in their rows: ``(28, 28)`` for X of shape
-        (N, 784); one side may be −1, as in `numpy.reshape`. By default X says it: ``X.shape[1:]``.
+        (N, 784); one side may be −1, as in `numpy.reshape`. By default X says it: ``X.shape[1:]``. An X of more axes
+        is flattened to vectors by ``sample_shape=-1``, but not brought into another shape.
     scale : float, optional
         What every value is multiplied with when it is read (1/255 for bytes, say), without a copy. A fitted model
         multiplies new samples the same way; another number, set after the fit, is used as it is.

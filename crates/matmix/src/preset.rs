@@ -1,6 +1,6 @@
 //! The published names: each is one of the two model types with a few options set.
 
-use crate::data::{Missing, ModelFile, Samples};
+use crate::data::{Input, Missing, ModelFile, Samples};
 use crate::error::{Error, Result};
 use crate::fit::{FitOptions, LowRankOptions, Observer, fit_low_rank_on, fit_on};
 use crate::model::{History, Model};
@@ -215,8 +215,23 @@ impl ModelFile {
     pub fn view<'a>(&self, samples: &Samples<'a>) -> Result<Samples<'a>> {
         match self.input.as_ref().and_then(|input| input.patches.as_ref()) {
             Some(patches) => self.view_of(&patches.of(samples)?),
-            None => self.view_of(samples),
+            None => {
+                self.check_arrangement(samples.shape())?;
+                self.view_of(samples)
+            }
         }
+    }
+
+    /// Refuses samples of as many numbers as those of the fit in another arrangement: flattened, they would pass for these.
+    fn check_arrangement(&self, found: &[usize]) -> Result<()> {
+        let Some(Input { shape: expected, .. }) = &self.input else { return Ok(()) };
+        let longer = |shape: &[usize]| shape.iter().copied().filter(|&side| side > 1).collect::<Vec<_>>();
+        let is_flat = found.len() == 1 || expected.len() == 1;
+        let as_many = found.iter().product::<usize>() == expected.iter().product::<usize>();
+        if as_many && !is_flat && longer(found) != longer(expected) {
+            return Err(Error::ShapeMismatch { expected: expected.clone(), found: found.to_vec() });
+        }
+        Ok(())
     }
 
     fn view_of<'a>(&self, samples: &Samples<'a>) -> Result<Samples<'a>> {
