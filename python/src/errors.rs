@@ -14,7 +14,7 @@ use crate::pools;
 
 /// What to do about values that cannot be meant.
 const SAY_THE_FACTOR: &str = "give samples as the model was fitted to, or say what to multiply with: \
-    model.set_params(scale=1/255) for bytes, scale=1 for values as they are (matmix.load takes it, too)";
+    model.set_params(scale=1/255) for bytes, scale=255 for fractions, scale=1 for values as they are (matmix.load takes it, too)";
 
 /// What the system refused is an `OSError`, or what Python makes of it with its number and the file; everything else is
 /// a `ValueError` with the library's words.

@@ -449,6 +449,128 @@ def test_pca_of_matrices_takes_the_same_matrices(X, npy, tmp_path):
     assert told[0]["model"] == told[1]["model"] == "pca"
 
 
+def option_set(path, **python):
+    """Change the parameters of Python in a model file, as an attacker might."""
+    content = path.read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
+    options = json.loads(header["__metadata__"]["matmix.options"])
+    options["python"].update(python)
+    header["__metadata__"]["matmix.options"] = json.dumps(options)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(len(text).to_bytes(8, "little") + text + content[8 + length :])
+
+
+def test_a_model_file_does_not_choose_what_later_fits_read_and_write(X, tmp_path):
+    other, path, planted = tmp_path / "other.mm", tmp_path / "m.mm", tmp_path / "planted.ck"
+    model = matmix.Mixture(**OPTIONS, checkpoint=tmp_path / "own.ck").fit(X)
+    model.save(other)
+    model.save(path)
+    option_set(path, checkpoint=str(planted), checkpoint_every=1, callback="print", init_params=str(other))
+    again = matmix.load(path)
+    params = again.get_params()
+    assert params["checkpoint"] is None and params["callback"] is None and params["init_params"] == "kmeans"
+    again.fit(X)
+    assert not planted.exists()
+    np.testing.assert_array_equal(again.means_, model.means_)
+    # Nonsense about the estimator is ignored.
+    option_set(path, sample_shape_="abc", n_batches_="many")
+    assert matmix.load(path).score(X) == model.score(X)
+
+
+@pytest.fixture
+def marked():
+    """Bytes of 6×5 with 255 where they were not observed, and the same with NaN."""
+    rng = np.random.default_rng(1)
+    values = np.clip(60 + 20 * rng.normal(size=(60, 6, 5)), 0, 254).round().astype("u1")
+    values[rng.random(values.shape) < 0.15] = 255
+    return values, np.where(values == 255, np.nan, values.astype(float))
+
+
+@pytest.mark.parametrize("how", ["value", "mask"])
+def test_a_fit_that_begins_from_a_model_leaves_out_the_same_cells(marked, tmp_path, how):
+    values, broken = marked
+    if how == "mask":
+        mask = np.ones((6, 5), "u1")
+        mask[0] = mask[3, 2] = 0
+        broken = np.where(mask, values, np.nan)
+        np.save(tmp_path / "mask.npy", mask)
+    np.save(tmp_path / "x.npy", values)
+    known = {"missing": 255} if how == "value" else {"mask": tmp_path / "mask.npy"}
+    options = {"n_components": 2, "rank": 2, "max_iter": 3, "tol": 0, "random_state": 0}
+    model = matmix.Mixture(**options, missing="nan").fit(matmix.datasets.open(tmp_path / "x.npy", **known))
+    model.save(tmp_path / "m.mm")
+    load = lambda **more: matmix.load(tmp_path / "m.mm").set_params(**more)  # noqa: E731
+    wanted = load(warm_start=True).fit(broken)
+    fits = {
+        "warm start": load(warm_start=True).fit(values),
+        "warm start, parts": load(warm_start=True).fit(matmix.Parts([values[:25], values[25:]])),
+        "file": matmix.Mixture(**{**options, "init_params": str(tmp_path / "m.mm")}).fit(values),
+        "estimator": matmix.Mixture(**{**options, "init_params": model}).fit(values),
+    }
+    for name, found in fits.items():
+        np.testing.assert_allclose(found.means_, wanted.means_, rtol=1e-5, err_msg=name)
+        assert found.input_.missing == model.input_.missing, name
+        np.testing.assert_array_equal(found.input_.mask, model.input_.mask, err_msg=name)
+        assert found.score(values) == pytest.approx(wanted.score(broken)), name
+    np.testing.assert_allclose(load().partial_fit(values).means_, load().partial_fit(broken).means_, rtol=1e-5)
+    # A fit from k-means leaves nothing out.
+    assert load().fit(values).input_.mask is None and load().fit(values).input_.missing == "nan"
+
+
+@in_the_shell
+@pytest.mark.parametrize("option", [["--missing", 255], ["--mask", "mask.npy"]])
+def test_a_fit_in_the_shell_from_a_model_leaves_out_the_same_cells(marked, tmp_path, monkeypatch, option):
+    monkeypatch.chdir(tmp_path)
+    mask = np.ones((6, 5), "u1")
+    mask[0] = 0
+    np.save("mask.npy", mask)
+    np.save("x.npy", marked[0])
+    fit = ["fit", "x.npy", "-k", 2, "-r", 2, "--max-iter", 3, "--tol", 0, "--force"]
+    shell(*fit, *option, "-o", "m.mm")
+    shell(*fit, "--init", "m.mm", "-o", "again.mm")
+    shell(*fit, "--init", "m.mm", *option, "-o", "told.mm")
+    again, told, first = (matmix.load(name) for name in ("again.mm", "told.mm", "m.mm"))
+    np.testing.assert_array_equal(again.means_, told.means_)
+    assert again.input_ == told.input_ == first.input_
+    # "error": nothing is missing.
+    shell(*fit, "--init", "m.mm", "--missing", "error", "-o", "whole.mm")
+    whole = matmix.load("whole.mm")
+    assert whole.input_.missing is None and whole.input_.mask is None
+    shell("score", "m.mm", "x.npy", "-o", "left-out.npy")
+    shell("score", "m.mm", "x.npy", "--missing", "error", "-o", "all.npy")
+    assert (np.load("left-out.npy") != np.load("all.npy")).all()
+    opened = matmix.datasets.open("x.npy", missing="error")
+    np.testing.assert_array_equal(first.score_samples(opened), np.load("all.npy"))
+
+
+def test_samples_in_another_arrangement_are_refused(X):
+    model = matmix.Mixture(2, rank=2, sample_shape=(28, 28), max_iter=2, tol=0)
+    other = X.reshape(200, 14, 56)
+    with pytest.raises(ValueError, match=r"shape \(14, 56\), another arrangement than sample_shape=\(28, 28\)"):
+        model.fit(other)
+    model.fit(X.reshape(200, 784))
+    with pytest.raises(ValueError, match=r"shape \(14, 56\), but Mixture was fitted to samples of shape \(28, 28\)"):
+        model.score(other)
+    assert model.score(X) == model.score(X.reshape(200, 784)) == model.score(X[..., np.newaxis])
+    factors = matmix.PPCA(rank=2, max_iter=2, tol=0).fit(X)
+    with pytest.raises(ValueError, match="fitted to samples of shape"):
+        factors.score(other)
+    # Vectors may come in any arrangement.
+    vectors = matmix.PPCA(rank=2, max_iter=2, tol=0).fit(X.reshape(200, 784))
+    assert vectors.score(other) == vectors.score(X)
+
+
+def test_fractions_are_not_taken_for_bytes_as_they_are(X):
+    for values in (X, X.astype(float)):
+        model = matmix.Mixture(**OPTIONS).fit(values)
+        assert model.input_.range == (0, 255)
+        with pytest.raises(ValueError, match=r"from 0 to 1; the model was fitted to values from 0 to 255"):
+            model.score(X / 255)
+        assert model.score(X) == pytest.approx(model.score(X.astype(float)))
+
+
 def test_flat_samples_are_rebuilt_flat(X, tmp_path):
     flat = X.reshape(200, 784)
     model = matmix.Mixture(**OPTIONS, sample_shape=(28, 28)).fit(flat)

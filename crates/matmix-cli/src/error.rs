@@ -139,7 +139,7 @@ fn hint(error: &anyhow::Error, doing: Doing) -> Option<String> {
             "draw fewer samples with -n, or impute fewer times with --draws; another --seed draws others"
         }
         Error::Values { .. } => {
-            "--scale says what to multiply with: 1/255 for bytes, 1 for values as they are"
+            "--scale says what to multiply with: 1/255 for bytes, 255 for fractions, 1 for values as they are"
         }
         Error::Overflow { .. } => "--scale multiplies every value",
         Error::UnknownDemo { .. } => "demo:mnist holds 1000 digits of 28×28",

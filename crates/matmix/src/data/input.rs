@@ -103,6 +103,9 @@ pub struct Input {
     /// The smallest and the largest value after that, among some of the samples; `None` if no cell of these was observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<[f64; 2]>,
+    /// Whether all these values were whole numbers and none was negative, as pixels and counts are.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub whole: bool,
     /// The rows and columns that images were brought to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resize: Option<(usize, usize)>,
@@ -150,11 +153,13 @@ impl Input {
     /// # Errors
     /// If they cannot be read.
     pub fn of(shape: &[usize], samples: &(impl Glance + ?Sized)) -> Result<Self> {
+        let seen = look(samples)?;
         Ok(Self {
             shape: shape.to_vec(),
             scale: samples.scale(),
             element: samples.element(),
-            range: look(samples)?.range,
+            range: seen.range,
+            whole: seen.range.is_some() && seen.whole,
             resize: None,
             colour: false,
             patches: None,
@@ -294,7 +299,8 @@ impl Input {
     ///
     /// # Errors
     /// If it is plain that this cannot be meant: whole numbers of bytes, of whatever type, where the model knows values from 0 to 1; values
-    /// up to 1 where a factor made such values of pixels; samples that already have another factor than the model's.
+    /// up to 1 where a factor made such values of pixels; fractions up to 1 where the model knows whole numbers as they are, many times as
+    /// large; samples that already have another factor than the model's.
     pub fn factor(&self, samples: &(impl Glance + ?Sized)) -> Result<f64> {
         let is_multiplied = samples.scale() != 1.0;
         // What has a factor is not given another one, whoever gave it.
@@ -302,17 +308,21 @@ impl Input {
         let has_another = is_multiplied && self.scale != 1.0 && samples.scale() != self.scale;
         let Some(expected) = self.range else { return Ok(factor) };
         let may_be_bytes = self.scale == 1.0 && expected[0] >= 0.0 && largest(expected) <= 1.0;
-        let may_be_fractions = !is_multiplied && self.was_pixels() && samples.element() != Element::U8;
+        let knows_larger_wholes = self.scale == 1.0 && self.whole && largest(expected) > CLEARLY_LARGER;
+        let may_be_fractions =
+            !is_multiplied && (self.was_pixels() || knows_larger_wholes) && samples.element() != Element::U8;
         if !(has_another || may_be_bytes || may_be_fractions) {
             return Ok(factor);
         }
-        let Seen { range: Some(found), could_be_bytes } = look(samples)? else { return Ok(factor) };
+        let Seen { range: Some(found), whole } = look(samples)? else { return Ok(factor) };
         // The pixels of the fit may all have been dark; fractions go up to 1.
-        let fractions = largest(expected).max(1.0);
+        let fractions = if knows_larger_wholes { 1.0 } else { largest(expected).max(1.0) };
+        let could_be_bytes = whole && largest(found) <= 255.0;
         let bytes_for_fractions =
             may_be_bytes && could_be_bytes && largest(found) > CLEARLY_LARGER * fractions;
-        // A black image is black by any factor.
-        let fractions_for_bytes = may_be_fractions && largest(found) > 0.0 && largest(found) <= fractions;
+        // A black image is black by any factor, and whole numbers as they are may all be 0 or 1.
+        let is_dark = largest(found) == 0.0 || knows_larger_wholes && whole;
+        let fractions_for_bytes = may_be_fractions && !is_dark && largest(found) <= fractions;
         if has_another || bytes_for_fractions || fractions_for_bytes {
             return Err(Error::Values { found, expected, scale: self.scale });
         }
@@ -367,20 +377,17 @@ impl ModelFile {
 struct Seen {
     /// The smallest and the largest, if any was.
     range: Option<[f64; 2]>,
-    /// Whether every value that was observed is one of 0 to 255.
-    could_be_bytes: bool,
+    /// Whether every value that was observed is a whole number, and none is negative.
+    whole: bool,
 }
 
 fn look(samples: &(impl Glance + ?Sized)) -> Result<Seen> {
     let some = samples.some(LOOKED_AT)?;
     let values = some.to_f64(0..some.len())?;
     let widest = [f64::INFINITY, f64::NEG_INFINITY];
-    let byte = |x: f64| x.is_nan() || (0.0..=255.0).contains(&x) && x.fract() == 0.0;
+    let whole = |x: f64| x.is_nan() || x >= 0.0 && x.fract() == 0.0;
     let range = values.iter().fold(widest, |[low, high], &x| [low.min(x), high.max(x)]);
-    Ok(Seen {
-        range: (range[0] <= range[1]).then_some(range),
-        could_be_bytes: values.iter().all(|&x| byte(x)),
-    })
+    Ok(Seen { range: (range[0] <= range[1]).then_some(range), whole: values.iter().all(|&x| whole(x)) })
 }
 
 #[cfg(test)]
@@ -446,8 +453,14 @@ mod tests {
             Samples::from_vec(&[2, 2], values).unwrap()
         };
         assert!(of_fractions.scaled(&other(0.01)).is_ok() && of_fractions.scaled(&other(2.0)).is_ok());
-        // Bytes that were fitted as they are take fractions as they are: they may be meant.
-        assert!(input(&bytes()).scaled(&fractions()).is_ok());
+        // The same for a fit to bytes without a factor, stored as bytes or as doubles.
+        for known in [bytes(), wide] {
+            assert!(matches!(input(&known).scaled(&fractions()), Err(Error::Values { .. })));
+            assert!(input(&known).scaled(&other(1.0)).is_ok() && input(&known).scaled(&other(0.5)).is_ok());
+            // Black and white may be bytes of 0 and 1, in any element type.
+            let white = Samples::from_vec(&[2], vec![0.0, 1.0]).unwrap();
+            assert!(input(&known).scaled(&white).is_ok());
+        }
     }
 
     #[test]
@@ -486,6 +499,20 @@ mod tests {
         let of_nobody_knows = Input { range: None, ..of_bytes };
         assert_eq!(of_nobody_knows.scaled(&other).unwrap().scale(), 0.1);
         assert_eq!(of_nobody_knows.scaled(&bytes()).unwrap().scale(), 1.0 / 255.0);
+    }
+
+    #[test]
+    fn models_of_small_or_broken_numbers_take_fractions() {
+        let of = |values: &[f64]| Samples::from_vec(&[2], values.to_vec()).unwrap();
+        let few = of(&[0.25, 0.75]);
+        // Whole numbers up to 8, percentages with fractions, numbers below zero.
+        for known in [of(&[0.0, 8.0, 3.0, 1.0]), of(&[0.0, 100.0, 37.25, 0.5]), of(&[-40.0, 100.0])] {
+            assert_eq!(input(&known).scaled(&few).unwrap().scale(), 1.0);
+        }
+        assert!(matches!(input(&of(&[0.0, 9.0])).scaled(&few), Err(Error::Values { .. })));
+        // A file of before does not say whether its values were whole.
+        let before = Input { whole: false, ..input(&bytes()) };
+        assert!(before.scaled(&fractions()).is_ok());
     }
 
     #[test]
