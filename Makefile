@@ -40,8 +40,9 @@ fuzz: ## broken files for every reader, for SECONDS_EACH seconds each (300), new
 	MATMIX_FUZZ_SECONDS=$(SECONDS_EACH) MATMIX_FUZZ_SEED=$${MATMIX_FUZZ_SEED:-$$(date +%s)} \
 		cargo test -p matmix --test fuzz -- --nocapture --test-threads 1
 
-soak: ## a fit killed 200 times, and broken files for SECONDS_EACH seconds per reader
+soak: ## a fit killed 200 times, 10,000 problems against dense matrices, and broken files for SECONDS_EACH seconds per reader
 	MATMIX_KILLS=200 cargo test -p matmix-cli --test cli killed
+	MATMIX_ORACLES=10000 cargo test -p matmix --test suite battery
 	$(MAKE) fuzz
 
 lint: ## formatting and lints, without a single warning; an example on every public type

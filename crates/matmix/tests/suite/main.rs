@@ -6,6 +6,7 @@ mod acceleration;
 mod add_a_model;
 #[cfg(feature = "ndarray")]
 mod arrays;
+mod battery;
 mod choices;
 mod classes;
 mod denoise;
