@@ -613,9 +613,20 @@ class Mixture(DensityMixin, MixtureFitting):
         )
 
     def get_covariance(self, component: int = 0) -> np.ndarray:
-        """The covariance of the flattened samples of one component, shape (P, P); for small P only."""
+        """Covariance of the flattened samples of one component, shape (P, P); for small P only.
+
+        With Student-t noise it is ν/(ν − 2) times the scale matrix, and an error if ν is at most 2.
+        """
         check_is_fitted(self)
         return self.model_.covariance(check_integer("component", component, 0))
+
+    def get_scale_matrix(self, component: int = 0) -> np.ndarray:
+        """Scale matrix of one component over the flattened samples, shape (P, P); for small P only.
+
+        The covariance if the noise is Gaussian. With Student-t noise it exists for any degrees of freedom.
+        """
+        check_is_fitted(self)
+        return self.model_.scale_matrix(check_integer("component", component, 0))
 
     @property
     def n_parameters_(self) -> int:

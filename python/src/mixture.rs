@@ -382,6 +382,11 @@ impl MixtureModel {
     }
 
     /// C_k, shape (P, P).
+    fn scale_matrix<'py>(&self, py: Python<'py>, component: usize) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        matrix(py, &detached(py, || self.model.scale_matrix(component))?)
+    }
+
+    /// The covariance of the samples of a component, shape (P, P).
     fn covariance<'py>(&self, py: Python<'py>, component: usize) -> PyResult<Bound<'py, PyArray2<f64>>> {
         matrix(py, &detached(py, || self.model.covariance(component))?)
     }

@@ -405,6 +405,19 @@ def test_notebooks(digits, fitted):
     assert "<pre>" in matmix.Mixture()._repr_html_()
 
 
+def test_the_covariance_of_a_t_mixture_is_that_of_its_samples():
+    X = np.random.default_rng(0).standard_t(5, size=(2000, 1)) * np.random.default_rng(1).normal(size=(2000, 3))
+    model = matmix.PPCA(1, noise="t", dof=5.0).fit(X)
+    drawn, _ = model.sample(60_000, random_state=1)
+    covariance, scale = model.get_covariance(), model.get_scale_matrix()
+    np.testing.assert_allclose(np.trace(np.cov(drawn.T)), np.trace(covariance), rtol=0.05)
+    np.testing.assert_allclose(covariance, scale * 5 / 3)
+    plain = matmix.PPCA(1).fit(X)
+    np.testing.assert_array_equal(plain.get_covariance(), plain.get_scale_matrix())
+    with pytest.raises(ValueError, match="get_scale_matrix"):
+        matmix.PPCA(1, noise="t", dof=1.5).fit(X).get_covariance()
+
+
 def test_explained_variance_and_errors_of_samples(digits):
     X = digits[0][:200, ::4, ::4].astype(float)
     model = matmix.Mixture(2, rank=2, random_state=0).fit(X)

@@ -98,6 +98,18 @@ pub enum Error {
         found: Vec<usize>,
     },
 
+    /// A covariance that a Student-t does not have.
+    #[error(
+        "component {component} has no covariance: its Student-t noise has {degrees} degrees of freedom, and more than 2 are needed; its \
+         scale matrix always exists: `scale_matrix`, in Python `get_scale_matrix`"
+    )]
+    NoCovariance {
+        /// The component.
+        component: usize,
+        /// Its degrees of freedom.
+        degrees: f64,
+    },
+
     /// More components than samples.
     #[error(
         "{components} components cannot be fitted to {samples} samples (of positive weight); use at most {samples}"

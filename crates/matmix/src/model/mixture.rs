@@ -261,12 +261,29 @@ impl Mixture {
         Criteria { log_likelihood, bic, aic: -2.0 * log_likelihood + 2.0 * m, icl: bic + 2.0 * entropy }
     }
 
-    /// C_k = U^(1)U^(1)ᵀ ⊗ … ⊗ U^(D)U^(D)ᵀ + σ² I over the row-major elements: for small P only. With Student-t noise
-    /// this is the scale matrix, and the covariance is ν/(ν − 2) times as much.
+    /// The covariance of the samples of component k over the row-major elements, for small P only: the scale matrix, with Student-t noise
+    /// ν/(ν − 2) times as much.
+    ///
+    /// # Errors
+    /// If there is no such component, P is larger than 8,192, or the noise is a Student-t with ν ≤ 2, which has no covariance.
+    pub fn covariance(&self, k: usize) -> Result<Matrix> {
+        let degrees = self.component(k)?.degrees_of_freedom();
+        let factor = match degrees {
+            None => 1.0,
+            Some(degrees) if degrees > 2.0 => degrees / (degrees - 2.0),
+            Some(degrees) => return Err(Error::NoCovariance { component: k, degrees }),
+        };
+        let mut c = self.scale_matrix(k)?;
+        c.scale(factor);
+        Ok(c)
+    }
+
+    /// C_k = U^(1)U^(1)ᵀ ⊗ … ⊗ U^(D)U^(D)ᵀ + σ² I over the row-major elements, for small P only: the covariance of a Gaussian component,
+    /// and the scale matrix of one with Student-t noise.
     ///
     /// # Errors
     /// If there is no such component, or P is larger than 8,192.
-    pub fn covariance(&self, k: usize) -> Result<Matrix> {
+    pub fn scale_matrix(&self, k: usize) -> Result<Matrix> {
         const LIMIT: usize = 8192;
         let size = self.sample_len();
         if size > LIMIT {

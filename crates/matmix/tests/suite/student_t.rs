@@ -1,6 +1,8 @@
 //! Student-t noise: the dense density, the degrees of freedom that were planted, outliers, and that nothing else changes.
 
-use matmix::{Component, Dof, FitOptions, Matrix, Mixture, Model, ModelFile, Noise, Samples, Search, fit};
+use matmix::{
+    Component, Dof, Error, FitOptions, Matrix, Mixture, Model, ModelFile, Noise, Samples, Search, fit,
+};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use rand::{RngExt, SeedableRng};
@@ -197,6 +199,26 @@ fn samples_have_the_tails_they_should() {
     let trace: f64 = component.core_variances().iter().sum::<f64>() + 6.0 * component.noise_variance();
     let ratio = squares / n as f64 / trace;
     assert!((ratio - 8.0 / 6.0).abs() < 0.05, "{ratio}");
+}
+
+/// The covariance is that of the samples, ν/(ν − 2) times the scale matrix; without one the error names the scale matrix.
+#[test]
+fn the_covariance_is_not_the_scale_matrix() {
+    let model = planted(&[3, 2], &[1, 2], &[8.0, 2.0], 11);
+    let (covariance, scale) = (model.covariance(0).unwrap(), model.scale_matrix(0).unwrap());
+    let n = 40_000;
+    let alone = Mixture::new(&[3, 2], vec![1.0], model.components()[..1].to_vec()).unwrap();
+    let drawn = alone.sample(n, 1).samples;
+    let centered = |x: &[f64], i: usize| x[i] - model.components()[0].mean()[i];
+    for i in 0..6 {
+        let found = drawn.chunks_exact(6).map(|x| centered(x, i).powi(2)).sum::<f64>() / n as f64;
+        assert!((found / covariance[(i, i)] - 1.0).abs() < 0.1, "{i}: {found} {}", covariance[(i, i)]);
+        assert!((covariance[(i, 0)] - scale[(i, 0)] * 8.0 / 6.0).abs() < 1e-12);
+    }
+    let error = model.covariance(1).unwrap_err();
+    assert_eq!(error, Error::NoCovariance { component: 1, degrees: 2.0 });
+    assert!(error.to_string().contains("get_scale_matrix"));
+    assert_eq!(model.scale_matrix(1).unwrap().rows(), 6);
 }
 
 /// Every other digit, as numbers between 0 and 1.
