@@ -425,6 +425,9 @@ class Mixture(DensityMixin, MixtureFitting):
             problem = f"option `temper` is {temper!r}; it must be 'auto', 'none' or a number above 0 and at most 1"
             raise TypeError(problem)
         samples = check_samples(self, plain_array(X, "X", "nan"), reset=False)._replace(given=given(self, X))
+        seldom = [event for event in self.history_.events if event["event"] == "seldom_observed"]
+        for message in _matmix.fit_warnings("converged", json.dumps(seldom))[1]:
+            warnings.warn(message, UserWarning, stacklevel=2)
         args, shape = (samples.array, samples.shape, self._preset), tuple(samples.array.shape)
         if draws is not None:
             seed = check_seed(self.random_state if random_state is None else random_state)

@@ -211,3 +211,15 @@ def test_recognition_and_outliers_know_missing_cells():
     assert rankings[0] == rankings[1] == rankings[2]
     with pytest.raises(ValueError, match="every value must be finite"):
         matmix.NearestCore(matmix.Mixture(2, rank=2)).fit(shifted, y)
+
+
+@pytest.mark.parametrize(("samples", "cells"), [(4, 12), (6, 30), (10, 40), (1, 20)])
+def test_cells_that_no_one_observes_twice_leave_imputation_uncertain(samples, cells):
+    whole = np.random.default_rng(0).normal(size=(samples, cells))
+    seen = np.arange(cells) % samples == np.arange(samples)[:, None]
+    model = matmix.Mixture(1, rank=2, missing="nan", random_state=0).fit(np.where(seen, whole, np.nan))
+    assert "seldom_observed" in [event["event"] for event in model.history_.events]
+    with pytest.warns(UserWarning, match="observed 1.0 times on average.*no basis"):
+        filled, std = model.impute(np.where(seen, whole, np.nan), return_std=True)
+    if samples > 1:
+        assert np.mean(np.abs(filled - whole)[~seen] < 1.96 * std[~seen]) > 0.6

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use matmix::data::npy;
-use matmix::{Samples, Temper};
+use matmix::{Event, Samples, Temper};
 
 use crate::data_args::{DataOptions, Seen};
 use crate::error::hinted;
@@ -70,6 +70,10 @@ impl Impute {
         if self.draws.is_some() && !matches!(goes, Goes::Array(_)) {
             let message = format!("{}: draws do not go into pictures", self.output.display());
             return Err(hinted(message, "-o X.npy writes an array of all of them"));
+        }
+        let events = seen.file.history.iter().flat_map(|history| &history.events);
+        for event in events.filter(|event| matches!(event, Event::SeldomObserved { .. })) {
+            output::say(quiet, &format!("warning: {}", event.in_words()));
         }
         let n = seen.data.samples.len();
         let spinner = working(quiet, format!("filling in {}", plural(n, "sample")), &seen.data.samples);

@@ -193,7 +193,13 @@ pub(super) struct About<'a> {
     pub(super) floor: f64,
     /// The weight that counts as one sample when it is asked whether there are enough of them.
     pub(super) unit: f64,
+    /// How many samples have observed a cell, on average.
+    observations: f64,
 }
+
+/// Cells observed fewer times than this on average do not tell noise from differences between cells: each has a mean of its own. The spread
+/// of all values then bounds the noise from below, wholly where no cell is observed twice.
+const OBSERVATIONS: f64 = 2.0;
 
 impl<'a> About<'a> {
     pub(super) fn new(engine: &'a dyn Engine, options: &'a FitOptions) -> Result<Self> {
@@ -201,15 +207,17 @@ impl<'a> About<'a> {
         if moments.share() == 0.0 {
             return Err(Error::NothingObserved);
         }
-        let floor = noise_floor(&moments, engine.element(), options.noise_floor);
+        // Weights that sum to 1, say, are as many samples as before; a weight of 2 is two samples.
+        let unit = (engine.total_weight() / engine.n_effective() as f64).min(1.0);
+        let observations = moments.observations(unit);
+        let floor = noise_floor(&moments, engine.element(), options.noise_floor)
+            .max((OBSERVATIONS - observations).max(0.0) * moments.spread());
         if !floor.is_finite() {
             // Equal samples have no variance, however large they are; their squares still have to be numbers.
             return Err(Error::Overflow { sample: 0 });
         }
         let rank = options.rank_for(engine.shape())?;
-        // Weights that sum to 1, say, are as many samples as before; a weight of 2 is two samples.
-        let unit = (engine.total_weight() / engine.n_effective() as f64).min(1.0);
-        Ok(Self { engine, options, rank, moments, floor, unit })
+        Ok(Self { engine, options, rank, moments, floor, unit, observations })
     }
 
     /// The same for cores of another shape.
@@ -417,6 +425,10 @@ impl Steps for MixtureSteps<'_> {
     fn remarks(&self, model: &Mixture, now: &Evaluation<EmSums>) -> Vec<Event> {
         let least = least_weight(&self.about.rank) * self.about.unit;
         let mut events = Vec::new();
+        let observations = self.about.observations;
+        if observations < OBSERVATIONS {
+            events.push(Event::SeldomObserved { observations });
+        }
         for (component, (part, sums)) in model.components().iter().zip(&now.sums.components).enumerate() {
             if part.noise_variance() <= self.about.floor {
                 events.push(Event::NoiseAtFloor { component });

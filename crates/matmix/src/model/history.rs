@@ -92,6 +92,12 @@ pub enum Event {
         /// Which component.
         component: usize,
     },
+    /// The cells were observed so seldom that noise cannot be told from differences between cells: the noise variances are bounded by the
+    /// spread of all values, and what an imputation fills in has no basis.
+    SeldomObserved {
+        /// How many samples have observed a cell, on average over the cells that any has observed; less than 2.
+        observations: f64,
+    },
     /// At the end, the last columns of a mode explain no more than noise would, in every component.
     #[serde(rename = "redundant_columns")]
     DeadColumns {
@@ -128,16 +134,21 @@ impl Event {
             Self::Reseeded { component, .. }
             | Self::Starved { component, .. }
             | Self::NoiseAtFloor { component } => Some(*component),
-            Self::AtOnce { .. } | Self::DeadColumns { .. } | Self::Pruned { .. } | Self::NotKept { .. } => {
-                None
-            }
+            Self::AtOnce { .. }
+            | Self::SeldomObserved { .. }
+            | Self::DeadColumns { .. }
+            | Self::Pruned { .. }
+            | Self::NotKept { .. } => None,
         }
     }
 
     /// Whether a user has to know before relying on the result; all other events are remarks.
     pub fn is_warning(&self) -> bool {
         match self {
-            Self::Starved { .. } | Self::NoiseAtFloor { .. } | Self::NotKept { .. } => true,
+            Self::Starved { .. }
+            | Self::NoiseAtFloor { .. }
+            | Self::SeldomObserved { .. }
+            | Self::NotKept { .. } => true,
             Self::AtOnce { .. } | Self::Reseeded { .. } | Self::DeadColumns { .. } | Self::Pruned { .. } => {
                 false
             }
@@ -178,6 +189,10 @@ impl Event {
             Self::NoiseAtFloor { .. } => format!(
                 "noise variance at its floor in {components}: the fit of those samples is all but exact, and their \
                  log-likelihood is not reliable"
+            ),
+            Self::SeldomObserved { observations } => format!(
+                "a cell was observed {observations:.1} times on average: noise variances are bounded by the spread of all values, \
+                 and imputed values have no basis"
             ),
             Self::DeadColumns { mode, rank, needed } => format!(
                 "of the {rank} columns of mode {mode} only {needed} explain more than noise would; pruning (prune) drops the \

@@ -185,6 +185,25 @@ impl Moments {
         (0..cells).map(|i| self.seen(i)).sum::<f64>() / (self.weight * cells as f64)
     }
 
+    /// How many samples have observed a cell, on average over the cells that any has observed; `unit` is the weight of one sample.
+    pub(crate) fn observations(&self, unit: f64) -> f64 {
+        let seen = (0..self.mean.len()).map(|i| self.seen(i)).filter(|&seen| seen > 0.0);
+        let (cells, total) = seen.fold((0, 0.0), |(cells, total), seen| (cells + 1, total + seen));
+        total / (unit * f64::from(cells))
+    }
+
+    /// The variance of all observed values around the mean of all of them.
+    pub(crate) fn spread(&self) -> f64 {
+        let (mut total, mut sum) = (0.0, 0.0);
+        for (i, mean) in self.mean.iter().enumerate() {
+            total += self.seen(i);
+            sum += self.seen(i) * mean;
+        }
+        let overall = sum / total;
+        let between = self.mean.iter().enumerate().map(|(i, mean)| self.seen(i) * (mean - overall).powi(2));
+        self.variance / self.mean.len() as f64 + between.sum::<f64>() / total
+    }
+
     /// The mean where cells are missing, with as much of `reference` as one sample weighs: a cell that few have observed is
     /// not believed to be what those few say.
     pub(crate) fn mean_towards(&self, reference: &[f64], unit: f64) -> Vec<f64> {

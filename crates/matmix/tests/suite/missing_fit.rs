@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use matmix::{
-    Algorithm, Checkpoint, Component, Dof, Error, FitOptions, LowRankOptions, Matrix, Missing, Noise,
+    Algorithm, Checkpoint, Component, Dof, Error, Event, FitOptions, LowRankOptions, Matrix, Missing, Noise,
     OnlineFit, Samples, Start, fit, fit_low_rank, fit_with,
 };
 use rand::{RngExt, SeedableRng};
@@ -280,4 +280,29 @@ fn what_cannot_be_done_is_refused_with_its_reason() {
     let nothing = vec![f64::NAN; 12 * 30];
     let samples = Samples::from_slice(&[4, 3], &nothing).unwrap();
     assert_eq!(fit(&samples, &options(2, &[2, 2])).unwrap_err(), Error::NothingObserved);
+}
+
+/// Where no cell is observed twice, noise cannot be told from differences between cells: its floor is the spread of what was observed, and
+/// the fit says so. One complete sample is the same.
+#[test]
+fn cells_that_no_one_observes_twice_leave_imputation_uncertain() {
+    let number = |i: usize| ((i as f64 + 1.0) * 0.618_033_988_749_894_9).fract() - 0.5;
+    for (n, size, copies) in [(4, 12, 1), (6, 30, 1), (10, 40, 1), (1, 40, 1), (4, 12, 2)] {
+        let truth: Vec<f64> = (0..n * size).map(|i| 1e-3 * number(7 * i)).collect();
+        let seen = |i: usize| (i % size) % n == i / size;
+        let x: Vec<f64> = (0..n * size).map(|i| if seen(i) { truth[i] } else { f64::NAN }).collect();
+        let x = x.repeat(copies);
+        let samples = Samples::from_slice(&[size], &x).unwrap();
+        let found = fit(&samples, &options(1, &[2])).unwrap();
+        let seldom = found.history.events.iter().any(|event| matches!(event, Event::SeldomObserved { .. }));
+        // A cell that two equal samples have observed has no noise.
+        assert_eq!(seldom, copies == 1, "{n} × {size}");
+        let filled = found.model.impute(&samples.with_missing(Missing::Nan)).unwrap();
+        let hidden: Vec<usize> = (0..n * size).filter(|&i| !seen(i)).collect();
+        let covers = |&&i: &&usize| (filled.values[i] - truth[i]).abs() < 1.96 * filled.deviations[i];
+        let covered = hidden.iter().filter(covers).count() as f64 / hidden.len() as f64;
+        assert!(n == 1 || copies == 2 || covered > 0.6, "{n} × {size}: {covered}");
+        let spread = truth.iter().map(|x| x * x).sum::<f64>() / truth.len() as f64;
+        assert!(copies == 2 || found.model.components()[0].noise_variance() > 0.2 * spread);
+    }
 }
