@@ -667,6 +667,13 @@ class Mixture(DensityMixin, MixtureFitting):
         if self.degrees_of_freedom_ is not None:
             yield "degrees of freedom", ", ".join(f"{v:.3g}" for v in self.degrees_of_freedom_[:12])
         yield "mean log-likelihood", f"{self.lower_bound_:.6g}"
+        for event in self.history_.events:
+            if event["event"] == "default_rank":
+                half = " × ".join(map(str, event["half"]))
+                yield (
+                    "variance kept",
+                    f"{event['kept']:.0%} with the default rank; about {event['half_keeps']:.0%} with cores of {half}",
+                )
         yield "iterations", f"{self.n_iter_} ({self.history_.stop or 'unknown'})"
         if self.passes_:
             yield "passes", f"{self.passes_:.1f}"

@@ -405,6 +405,19 @@ def test_notebooks(digits, fitted):
     assert "<pre>" in matmix.Mixture()._repr_html_()
 
 
+def test_a_poor_default_rank_is_mentioned(digits):
+    X = digits[0][:300].astype(float)
+    model = matmix.Mixture(random_state=0).fit(X)
+    (event,) = [event for event in model.history_.events if event["event"] == "default_rank"]
+    squares = ((X - X.mean(axis=0)) ** 2).sum()
+    assert (event["rank"], event["half"]) == ([4, 4], [14, 14])
+    assert event["kept"] == pytest.approx(1 - model.squared_errors(X).sum() / squares, abs=1e-9)
+    captured = 1 - matmix.LowRank((14, 14)).fit(X).squared_errors(X).sum() / squares
+    assert event["kept"] < 0.9 and event["half_keeps"] == pytest.approx(captured, abs=5e-3)
+    assert "variance kept" in model._repr_html_()
+    assert not any(e["event"] == "default_rank" for e in matmix.Mixture(rank=4).fit(X).history_.events)
+
+
 def test_the_covariance_of_a_t_mixture_is_that_of_its_samples():
     X = np.random.default_rng(0).standard_t(5, size=(2000, 1)) * np.random.default_rng(1).normal(size=(2000, 3))
     model = matmix.PPCA(1, noise="t", dof=5.0).fit(X)

@@ -13,7 +13,7 @@ use crate::data::{Missing, Samples};
 use crate::error::{Error, Result, needs_noise};
 use crate::linalg::{Matrix, leading_eigen, rough_eigen_of_rows};
 use crate::model::{History, LowRank, StopReason, ranks_for};
-use crate::pass::{Engine, ScatterSums};
+use crate::pass::{Engine, Moments, ScatterSums};
 use crate::walk::Stage;
 
 /// Up to this size a symmetric matrix is decomposed whole.
@@ -170,6 +170,17 @@ pub(super) struct Loadings {
     /// Passes over the whole set.
     passes: f64,
     converged: bool,
+}
+
+/// The mean square of samples, less their mean, that loadings of these ranks capture, about.
+pub(super) fn captured(
+    samples: &Samples<'_>,
+    held: &dyn Engine,
+    rank: &[usize],
+    seen: &Moments,
+) -> Result<f64> {
+    let found = rough_loadings(samples, held, rank, &seen.mean, seen.variance)?;
+    Ok(found.captured.last().copied().unwrap_or(0.0))
 }
 
 /// Loadings to start from: two alternations, or for order 1 what a few steps find of the eigenvectors. The iterations

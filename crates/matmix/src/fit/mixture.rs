@@ -11,7 +11,7 @@ use super::paper::PaperSteps;
 use super::steps::{Evaluation, Extrapolation, Steps, Watch};
 use super::threads::with_threads;
 use super::updates::{iteration, updates};
-use super::{by_class, passes, reseed, search, start};
+use super::{by_class, low_rank, passes, reseed, search, start};
 use crate::data::{Element, Missing, Samples, Tensors, read_mixture, write_mixture};
 use crate::error::{Error, Result};
 use crate::model::{Classes, Component, Event, History, Mixture, Noise, StopReason};
@@ -110,8 +110,44 @@ pub fn fit_on(engine: &dyn Engine, options: &FitOptions, observer: &mut Observer
 }
 
 fn run(engine: &dyn Engine, options: &FitOptions, observer: &mut Observer<'_>) -> Result<Fit> {
-    let fit = run_once(engine, options, observer)?;
-    if options.prune { pruned(engine, options, observer, fit) } else { Ok(fit) }
+    let mut fit = run_once(engine, options, observer)?;
+    if options.prune {
+        fit = pruned(engine, options, observer, fit)?;
+    }
+    if options.rank.is_empty() {
+        fit.history.events.extend(default_rank(engine, &fit, options.seed)?);
+    }
+    Ok(fit)
+}
+
+/// A default rank that keeps less than this share of the variance is mentioned.
+const KEPT: f64 = 0.9;
+
+/// Elements of the samples that tell what other ranks would keep, about, and how many samples that are.
+const TELLING: usize = 1 << 22;
+const TELLING_SAMPLES: std::ops::RangeInclusive<usize> = 32..=1024;
+
+/// What the default rank keeps of the variance, if that is little, and what half of each side would keep.
+fn default_rank(engine: &dyn Engine, fit: &Fit, seed: u64) -> Result<Option<Event>> {
+    let rank = fit.model.rank().to_vec();
+    let half: Vec<usize> = engine.shape().iter().map(|side| side.div_ceil(2)).collect();
+    // Half of the entries of a vector would be most of its factors.
+    if half.len() < 2 || half.iter().zip(&rank).all(|(half, rank)| half <= rank) {
+        return Ok(None);
+    }
+    let count = (TELLING / engine.sample_len()).clamp(*TELLING_SAMPLES.start(), *TELLING_SAMPLES.end());
+    let samples = &*start::at_hand(engine, count, &mut start::stream(seed, 0))?;
+    let held = engine.backend().over(samples)?;
+    let seen = passes::moments(&*held, false)?;
+    // Errors are those of observed cells.
+    let variance = seen.variance * seen.share();
+    let kept = 1.0 - fit.reconstruction_error().powi(2) / variance;
+    if variance == 0.0 || kept >= KEPT {
+        return Ok(None);
+    }
+    // Missing cells have the mean.
+    let half_keeps = low_rank::captured(samples, &*held, &half, &seen)? / variance;
+    Ok(Some(Event::DefaultRank { rank, kept, half, half_keeps }))
 }
 
 /// Drops columns that have fallen to the noise and fits on, until there are none; the history of the last fit tells of all.

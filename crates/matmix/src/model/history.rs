@@ -6,6 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::Choice;
+use crate::error::sides;
 use crate::options::choices;
 
 choices! {
@@ -98,6 +99,17 @@ pub enum Event {
         /// How many samples have observed a cell, on average over the cells that any has observed; less than 2.
         observations: f64,
     },
+    /// At the end, the default rank keeps little of the variance.
+    DefaultRank {
+        /// The default rank.
+        rank: Vec<usize>,
+        /// The share of the variance of the samples that the model keeps.
+        kept: f64,
+        /// Half of each side.
+        half: Vec<usize>,
+        /// About the share that cores of that size would keep, with a single component.
+        half_keeps: f64,
+    },
     /// At the end, the last columns of a mode explain no more than noise would, in every component.
     #[serde(rename = "redundant_columns")]
     DeadColumns {
@@ -136,6 +148,7 @@ impl Event {
             | Self::NoiseAtFloor { component } => Some(*component),
             Self::AtOnce { .. }
             | Self::SeldomObserved { .. }
+            | Self::DefaultRank { .. }
             | Self::DeadColumns { .. }
             | Self::Pruned { .. }
             | Self::NotKept { .. } => None,
@@ -149,9 +162,11 @@ impl Event {
             | Self::NoiseAtFloor { .. }
             | Self::SeldomObserved { .. }
             | Self::NotKept { .. } => true,
-            Self::AtOnce { .. } | Self::Reseeded { .. } | Self::DeadColumns { .. } | Self::Pruned { .. } => {
-                false
-            }
+            Self::AtOnce { .. }
+            | Self::Reseeded { .. }
+            | Self::DefaultRank { .. }
+            | Self::DeadColumns { .. }
+            | Self::Pruned { .. } => false,
         }
     }
 
@@ -193,6 +208,13 @@ impl Event {
             Self::SeldomObserved { observations } => format!(
                 "a cell was observed {observations:.1} times on average: noise variances are bounded by the spread of all values, \
                  and imputed values have no basis"
+            ),
+            Self::DefaultRank { rank, kept, half, half_keeps } => format!(
+                "cores of {}, the default, keep {:.0} % of the variance; cores of {} (rank) would keep about {:.0} %",
+                sides(rank),
+                100.0 * kept,
+                sides(half),
+                100.0 * half_keeps
             ),
             Self::DeadColumns { mode, rank, needed } => format!(
                 "of the {rank} columns of mode {mode} only {needed} explain more than noise would; pruning (prune) drops the \
