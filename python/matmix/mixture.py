@@ -94,9 +94,10 @@ class Mixture(DensityMixin, MixtureFitting):
     max_iter : int, default=100
         The largest number of iterations, each a cycle over all modes.
     tol : float, default=1e-6
-        How small a change ends the fit; 0 runs all iterations.
+        Convergence tolerance: the relative change that ends the fit; 0 runs all iterations.
     stop : {"likelihood", "error"}, default="likelihood"
-        The change of what: relative, of the mean log-likelihood, or the paper's, of the reconstruction error.
+        The change of what: of the mean log-likelihood, as one of samples in units of about their standard deviation, or
+        of the reconstruction error. Neither depends on the unit of X.
     accelerate : bool, default=True
         Whether the exact algorithm may guess, once it has become slow, where its iterations are heading; a guess is
         only kept if the likelihood does not fall.

@@ -116,10 +116,10 @@ pub(crate) struct Fitting {
     /// The largest number of iterations.
     #[arg(long, value_parser = whole::<usize>, allow_negative_numbers = true, value_name = "N", default_value_t = FitOptions::default().max_iter)]
     max_iter: usize,
-    /// How small a change stops the fit; 0 runs all iterations.
+    /// Convergence tolerance: relative change that ends the fit; 0 runs all iterations.
     #[arg(long, value_parser = real, allow_negative_numbers = true, value_name = "TOL", default_value = TOL.as_str())]
     tol: f64,
-    /// The change of what: of the mean log-likelihood, relative to it, or of the reconstruction error, as in the paper.
+    /// The change of what: of the mean log-likelihood or of the reconstruction error, the same in every unit of the data.
     #[arg(long, value_parser = choice(StopRule::ALL), default_value_t)]
     stop: StopRule,
     /// Only plain iterations: no guesses where they are heading.

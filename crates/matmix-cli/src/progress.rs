@@ -11,7 +11,7 @@ use matmix::data::Reading;
 use matmix::{Meter, Progress, Samples, SearchMove, SearchStep};
 
 use crate::interrupt;
-use crate::table::count;
+use crate::table::{count, measured};
 
 /// A pass that is over sooner is not worth a word.
 const LONG: Duration = Duration::from_secs(2);
@@ -184,11 +184,11 @@ fn iteration_words(p: &Progress<'_>, samples: usize) -> String {
     };
     let rate = samples as f64 * p.passes / p.seconds;
     format!(
-        "iteration {}/{}{part}, log-likelihood {:.4}, error {:.4}, {:.1} passes at {} samples/s",
+        "iteration {}/{}{part}, log-likelihood {:.4}, error {}, {:.1} passes at {} samples/s",
         p.iteration,
         p.max_iter,
         p.log_likelihood,
-        p.reconstruction_error,
+        measured(p.reconstruction_error),
         p.passes,
         count(rate as usize)
     )

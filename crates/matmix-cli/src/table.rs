@@ -178,6 +178,16 @@ pub(crate) fn number(x: f64, digits: usize) -> String {
     if x.is_finite() { format!("{x:.digits$}") } else { "–".into() }
 }
 
+/// A number in the unit of the data: four digits after the point or, where these would not show it, five significant ones; a dash for what
+/// does not exist.
+pub(crate) fn measured(x: f64) -> String {
+    match x.abs() {
+        0.0 | 0.01..1e9 => number(x, 4),
+        size if size.is_finite() => format!("{x:.4e}"),
+        _ => number(x, 4),
+    }
+}
+
 /// `133,760`.
 pub(crate) fn count(n: usize) -> String {
     let digits = n.to_string();
@@ -212,6 +222,8 @@ mod tests {
         );
         assert_eq!(table.csv(), "model,error\nglram,10.5\n\"x, y\",–\n");
         assert_eq!((count(7), count(1234567)), ("7".into(), "1,234,567".into()));
+        let told = [5.25, -0.0123456, 3.14159e-12, 0.0, f64::NAN].map(measured);
+        assert_eq!(told, ["5.2500", "-0.0123", "3.1416e-12", "0.0000", "–"]);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::fit_args::{Fitting, preset};
 use crate::numbers::real;
 use crate::output;
 use crate::progress::steps;
-use crate::table::{Table, count, number};
+use crate::table::{Table, count, measured, number};
 
 /// Fit all models that the data allows and print them side by side.
 ///
@@ -188,13 +188,13 @@ fn table(results: &[Compared], held: bool) -> Table {
             sides(&r.core),
             r.core.iter().product::<usize>().to_string(),
             count(r.model.n_parameters()),
-            number(r.error, 4),
+            measured(r.error),
             number(comparable(r.log_likelihood), 2),
             number(comparable(r.bic), 0),
             number(r.seconds, 2),
         ];
         if held {
-            row.insert(6, number(r.held_out_error, 4));
+            row.insert(6, measured(r.held_out_error));
             row.insert(8, number(comparable(r.held_out_log_likelihood), 2));
         }
         table.row(row);

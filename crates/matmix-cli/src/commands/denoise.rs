@@ -10,7 +10,7 @@ use crate::kind::Kind;
 use crate::numbers::{real, whole};
 use crate::output::{self, Goes, Overwrite, Target};
 use crate::progress::working;
-use crate::table::plural;
+use crate::table::{measured, plural};
 
 /// Take noise out of images by a mixture over their patches.
 ///
@@ -97,7 +97,7 @@ impl Denoise {
             kept.write(|out| out.write_all(&file.to_bytes()))?;
         }
         let how = if self.sigma.is_some() { "" } else { " (estimated)" };
-        let said = format!("noise of standard deviation {noise:.4}{how}; ");
+        let said = format!("noise of standard deviation {}{how}; ", measured(noise));
         match &goes {
             Goes::Array(target) => {
                 let mut axes = vec![n];

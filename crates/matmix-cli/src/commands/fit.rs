@@ -23,7 +23,7 @@ use crate::numbers::whole;
 use crate::output::{self, Overwrite, Target};
 use crate::patch_args::PatchArgs;
 use crate::progress::{FitLine, working};
-use crate::table::{Table, number, plural};
+use crate::table::{Table, measured, number, plural};
 
 /// Fit a model to data and write it to a file.
 ///
@@ -319,7 +319,8 @@ impl Fit {
         let Figures { passes, seconds, reconstruction_error: error, .. } = figures;
         let iterations = plural(figures.iterations, "iteration");
         say(&format!(
-            "{how} after {iterations} ({passes:.1} passes) in {seconds:.1} s: {likelihood}reconstruction error {error:.4}"
+            "{how} after {iterations} ({passes:.1} passes) in {seconds:.1} s: {likelihood}reconstruction error {}",
+            measured(*error)
         ));
         if fit.missing.cells > 0 {
             say(&missing(fit, samples, shape));

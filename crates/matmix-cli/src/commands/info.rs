@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::data_args::{DataOptions, is_model};
 use crate::output;
-use crate::table::{Table, count, number, plural};
+use crate::table::{Table, count, measured, number, plural};
 
 /// Say what a model file or a data set holds.
 #[derive(Debug, clap::Args)]
@@ -97,10 +97,8 @@ fn data_words(data: &DataSet, values: &Values, missing: Missing) -> String {
     let cells = samples.len() * samples.sample_len();
     match values.missing < cells {
         true => {
-            text.push_str(&format!(
-                "  values   {} to {}, mean {:.4}\n",
-                values.low, values.high, values.mean
-            ));
+            let mean = measured(values.mean);
+            text.push_str(&format!("  values   {} to {}, mean {mean}\n", values.low, values.high));
         }
         false => text.push_str("  values   none\n"),
     }
@@ -157,7 +155,7 @@ fn model(file: &ModelFile) -> String {
             "  history      {} iterations ({stop}), log-likelihood {}, reconstruction error {}\n",
             history.n_iterations().max(history.reconstruction_error.len().saturating_sub(1)),
             last(&history.log_likelihood),
-            last(&history.reconstruction_error),
+            measured(history.reconstruction_error.last().copied().unwrap_or(f64::NAN)),
         ));
     }
     match model {
@@ -178,7 +176,7 @@ fn model(file: &ModelFile) -> String {
                     k.to_string(),
                     number(m.weights()[k], 4),
                     format!("{:.4e}", c.noise_variance()),
-                    number(largest, 4),
+                    measured(largest),
                 ];
                 row.extend(tails.as_ref().map(|tails| number(tails[k], 2)));
                 row.extend(m.classes().map(|c| c.names()[c.components()[k]].clone()));

@@ -209,7 +209,7 @@ impl Recognize {
             let own = name(&probe, i);
             let other = neighbours.map_or(String::new(), |gallery| name(gallery, n.index));
             let (found, at, distance) = (field(found[i]), n.index, n.distance);
-            csv.push_str(&format!("{i},{own}{label}{found},{at},{other}{distance:.6}\n"));
+            csv.push_str(&format!("{i},{own}{label}{found},{at},{other}{distance}\n"));
         }
         let Some(labels) = &probe.labels else {
             return target.write_text(&csv);

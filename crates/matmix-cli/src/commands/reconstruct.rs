@@ -10,7 +10,7 @@ use crate::data_args::{DataOptions, Seen, check_whole};
 use crate::device_args::DeviceArgs;
 use crate::output::{Goes, Overwrite};
 use crate::progress::working;
-use crate::table::plural;
+use crate::table::{measured, plural};
 
 /// Rebuild samples from their cores, in the shape they came in.
 #[derive(Debug, clap::Args)]
@@ -67,7 +67,7 @@ impl Reconstruct {
         drop(spinner);
         let error = seen.file.model.reconstruction_error(&*backend.over(&seen.view)?)?
             * (seen.rows_each as f64).sqrt();
-        let said = format!("reconstruction error {error:.4}; ");
+        let said = format!("reconstruction error {}; ", measured(error));
         goes.say_wrote(quiet, &said);
         Ok(())
     }

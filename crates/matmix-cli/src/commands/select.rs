@@ -16,7 +16,7 @@ use crate::kind::Kind;
 use crate::numbers::{real, whole};
 use crate::output::{self, Overwrite, Target};
 use crate::progress::FitLine;
-use crate::table::{Table, count, number};
+use crate::table::{Table, count, measured, number};
 
 /// Choose the number of components, and the ranks with --rank auto, and show what was tried.
 ///
@@ -210,7 +210,9 @@ fn table(choice: &Choice) -> Table {
         ];
         match choice.criterion {
             Criterion::HeldOut => row.extend([value(c.held_out, 2), value(c.standard_error, 2)]),
-            Criterion::Error => row.extend([number(c.error, 4), value(c.standard_error, 4)]),
+            Criterion::Error => {
+                row.extend([measured(c.error), measured(c.standard_error.unwrap_or(f64::NAN))])
+            }
             _ => row.extend([value(c.bic, 0), value(c.aic, 0), value(c.icl, 0)]),
         }
         row.push(bar(choice.standing(c)));

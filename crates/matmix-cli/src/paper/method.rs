@@ -1,5 +1,7 @@
 //! The models the paper compares, with its settings.
 
+use std::ops::ControlFlow;
+
 use matmix::fit::Observer;
 use matmix::{Algorithm, FitOptions, Preset, PresetFit, Samples, Search, Start, StopRule};
 
@@ -89,12 +91,24 @@ impl Method {
             max_iter: ITERATIONS,
             // Iterations are counted as the paper counts them.
             accelerate: false,
-            tol: if self == Method::Glram { 1e-8 } else { tol },
+            // The paper's ε has the unit of e; the tolerance of the library is relative.
+            tol: if self == Method::Glram { 1e-8 } else { 0.0 },
             stop: StopRule::ReconstructionError,
             seed,
             // The grid is what runs in parallel.
             threads: Some(1),
             ..FitOptions::default()
+        };
+        let mut before = f64::INFINITY;
+        let observer: &mut Observer<'_> = &mut |progress| {
+            let error = progress.reconstruction_error;
+            let change = (std::mem::replace(&mut before, error) - error).abs();
+            match observer(progress) {
+                ControlFlow::Continue(()) if change <= tol && tol > 0.0 && self != Method::Glram => {
+                    ControlFlow::Break(())
+                }
+                flow => flow,
+            }
         };
         match self {
             // With one number for matrices the preset would take its square.

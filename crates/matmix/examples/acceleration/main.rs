@@ -131,7 +131,7 @@ fn run(
     let strict = test == Test::Strict;
     let order = problem.rank.len();
     let mut step = problem.step(start)?;
-    let mut x = coordinates(start);
+    let mut x = coordinates(start, 1.0);
     // The evaluation of the start, which is the first pass of the first iteration.
     let mut out = Run { trace: vec![(1, step.log_likelihood)], guesses: 0, refused: 0 };
     let mut passes = 1;
@@ -140,7 +140,7 @@ fn run(
     // Two in a row: a guess may be kept that is no better than what was there.
     while passes < 1 + order * ITERATIONS && still < 2 {
         passes += order - 1;
-        let image = aligned(&step.next, &x);
+        let image = aligned(&step.next, &x, 1.0);
         let wait = step.moved || (test == Test::Late && gain > late);
         let guess = if wait {
             accelerator.restart();
@@ -154,10 +154,10 @@ fn run(
             out.guesses += 1;
             passes += 1 + usize::from(strict);
             let bar = if strict { step.next_log_likelihood } else { step.log_likelihood };
-            let tried =
-                model_at(&step.next, &guess, 0.0).and_then(|model| Some((problem.step(&model).ok()?, model)));
+            let tried = model_at(&step.next, &guess, (0.0, 1.0))
+                .and_then(|model| Some((problem.step(&model).ok()?, model)));
             if let Some((there, model)) = tried.filter(|(there, _)| there.log_likelihood >= bar) {
-                x = aligned(&model, &guess);
+                x = aligned(&model, &guess, 1.0);
                 step = there;
                 kept = true;
             } else {

@@ -119,7 +119,8 @@ impl<T: Real> Coarse<T> {
         let bases = bases(model, &rounded, &largest)?;
         let full = model.components();
         let compressed = parallel::map(full.len(), |k| Compressed::new(&full[k], shape, &rounded, &bases));
-        let densities: Vec<Density> = full.iter().map(Density::new).collect();
+        let unit = model.unit_variance();
+        let densities: Vec<Density> = full.iter().map(|c| Density::relative(c, unit)).collect();
         candidates.retain_mut(|(sides, cost)| {
             let left = expected_to_be_left(model, &compressed, &densities, sides);
             *cost += ALONE * (left - 1.0 / components).max(0.0) * whole;

@@ -16,7 +16,7 @@ pub(crate) struct Densities {
     pub(crate) squared_distance: Vec<f64>,
     /// The Mahalanobis distance δ, `[slot][sample]`.
     pub(crate) mahalanobis: Vec<f64>,
-    /// ln p(X|k), `[slot][sample]`.
+    /// ln p(X|k) less the [`Plan::log_unit`], `[slot][sample]`.
     pub(crate) log_density: Vec<f64>,
 }
 
@@ -94,7 +94,7 @@ impl Densities {
         for g in gamma.iter_mut() {
             *g /= sum;
         }
-        (best, largest + sum.ln())
+        (best, largest + sum.ln() + plan.log_unit)
     }
 
     /// The largest ln π_k p(X|k) of one sample.

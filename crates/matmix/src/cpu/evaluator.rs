@@ -136,7 +136,7 @@ impl<T: Real> Found<'_, T> {
     #[inline(always)]
     pub(super) fn log_density(&self, slot: usize) -> f64 {
         let densities = self.evaluated.densities();
-        densities.log_density[slot * densities.samples + self.sample]
+        densities.log_density[slot * densities.samples + self.sample] + self.plan.log_unit
     }
 
     /// ‖X − X̂‖², rebuilt by the most probable component.

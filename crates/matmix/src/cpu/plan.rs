@@ -73,6 +73,8 @@ pub(crate) struct Plan<T> {
     /// G, subtracted from every sample.
     pub(crate) reference: Vec<T>,
     pub(crate) components: Vec<PlannedComponent<T>>,
+    /// Added to log-densities of the components: they are relative to the unit variance of the model.
+    pub(crate) log_unit: f64,
     admission: Admission,
 }
 
@@ -110,10 +112,11 @@ impl<T: Real> Plan<T> {
         let steps = steps(model.shape(), model.rank(), mode);
         let first = steps[0];
         let panels = Panel::all(&first);
+        let unit = model.unit_variance();
         let operations = model.n_components() * model.sample_len() * first.cols;
         let components = parallel::map_if_large(model.n_components(), operations, |k| {
             let (component, weight) = (&model.components()[k], model.weights()[k]);
-            plan_component(model.shape(), component, weight, mode, &first, &panels, &reference)
+            plan_component(model.shape(), (component, weight, unit), mode, &first, &panels, &reference)
         });
         Self {
             sample_len: model.sample_len(),
@@ -122,6 +125,7 @@ impl<T: Real> Plan<T> {
             steps,
             reference,
             components,
+            log_unit: -0.5 * model.sample_len() as f64 * unit.ln(),
             admission: Admission::new(model),
         }
     }
@@ -167,8 +171,7 @@ impl<T: Real> PlannedComponent<T> {
 
 fn plan_component<T: Real>(
     shape: &[usize],
-    component: &Component,
-    weight: f64,
+    (component, weight, unit): (&Component, f64, f64),
     mode: usize,
     first: &Step,
     panels: &[Panel],
@@ -184,7 +187,7 @@ fn plan_component<T: Real>(
             mean[panel.start + row as usize] = T::from_f64(rounded[element]);
         }
     }
-    let density = Density::new(component);
+    let density = Density::relative(component, unit);
     let start = mode_contraction(&rounded, shape, first.mode, &component.loadings()[first.mode]);
     PlannedComponent {
         loadings: component

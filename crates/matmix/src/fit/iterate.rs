@@ -14,6 +14,9 @@ use crate::walk::Stage;
 /// A stage is over when an iteration gains less than this share of the error that comes of seeing a part of the samples only.
 const SETTLED: f64 = 0.2;
 
+/// A restart has to be better than another by this share of its log-likelihood.
+const ROUNDING: f64 = 1e-9;
+
 /// What the loop itself needs to know.
 ///
 /// ```
@@ -29,8 +32,10 @@ const SETTLED: f64 = 0.2;
 ///     checkpoint: None,
 /// };
 /// let after = |log_likelihood: &[f64]| History { log_likelihood: log_likelihood.to_vec(), ..History::default() };
-/// assert!(!options.converged(&after(&[-5.0, -4.0])));
-/// assert!(options.converged(&after(&[-5.0, -4.0, -3.999])));
+/// assert!(!options.converged(&after(&[-5.0, -4.0]), 0.0));
+/// assert!(options.converged(&after(&[-5.0, -4.0, -3.999]), 0.0));
+/// // The same samples in another unit, with log-likelihoods near 0.
+/// assert!(options.converged(&after(&[-1.0, 0.0, 0.001]), -4.0));
 /// ```
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct LoopOptions {
@@ -38,7 +43,7 @@ pub struct LoopOptions {
     pub n_init: usize,
     /// The largest number of iterations per start.
     pub max_iter: usize,
-    /// How small a change ends a fit; 0 runs all iterations.
+    /// The relative change that ends a fit; 0 runs all iterations.
     pub tol: f64,
     /// The change of what.
     pub stop: StopRule,
@@ -49,15 +54,17 @@ pub struct LoopOptions {
 }
 
 impl LoopOptions {
-    /// Whether the last iteration over all samples changed little enough.
-    pub fn converged(&self, history: &History) -> bool {
+    /// Whether the last iteration over all samples changed little enough. `log_unit` is added to a log-likelihood to make it that of
+    /// samples near unit variance, so that the tolerance is the same in every unit of the data.
+    pub fn converged(&self, history: &History, log_unit: f64) -> bool {
         let change = |series: &[f64]| match series {
             [.., before, now] => (now - before).abs(),
             _ => f64::INFINITY,
         };
+        let last = |series: &[f64]| series.last().copied().unwrap_or(f64::INFINITY);
         let scale = match self.stop {
-            StopRule::LogLikelihood => history.log_likelihood.last().map_or(1.0, |now| now.abs().max(1.0)),
-            StopRule::ReconstructionError => 1.0,
+            StopRule::LogLikelihood => (last(&history.log_likelihood) + log_unit).abs().max(1.0),
+            StopRule::ReconstructionError => last(&history.reconstruction_error),
         };
         let series = match self.stop {
             StopRule::LogLikelihood => &history.log_likelihood,
@@ -484,7 +491,9 @@ impl<S: Steps> Running<'_, '_, S> {
         history.stop = Some(stop);
         history.events.extend(self.steps.remarks(&model, now));
         let last = |h: &History| h.log_likelihood.last().copied().unwrap_or(f64::NEG_INFINITY);
-        let better = self.state.best.as_ref().is_none_or(|best| last(&history) > last(&best.history));
+        // Of equal ones the first is kept: rounding does not decide.
+        let beats = |before: f64| last(&history) > before + ROUNDING * before.abs().min(f64::MAX);
+        let better = self.state.best.as_ref().is_none_or(|best| beats(last(&best.history)));
         if better {
             self.state.best = Some(Finished { model, history, assigned: now.assigned.clone() });
         }

@@ -14,7 +14,7 @@ use super::updates::{iteration, updates};
 use super::{by_class, low_rank, passes, reseed, search, start};
 use crate::data::{Element, Missing, Samples, Tensors, read_mixture, write_mixture};
 use crate::error::{Error, Result};
-use crate::model::{Classes, Component, Event, History, Mixture, Noise, StopReason};
+use crate::model::{Classes, Component, Event, History, Mixture, Noise, StopReason, power_of_four};
 use crate::pass::{EmPass, EmSums, Engine, MissingCells, Moments, Precision, Update};
 use crate::walk::Stage;
 
@@ -123,11 +123,11 @@ fn run(engine: &dyn Engine, options: &FitOptions, observer: &mut Observer<'_>) -
 /// A default rank that keeps less than this share of the variance is mentioned.
 const KEPT: f64 = 0.9;
 
-/// Elements of the samples that tell what other ranks would keep, about, and how many samples that are.
+/// Elements, and samples, in the estimate of the variance that other ranks keep.
 const TELLING: usize = 1 << 22;
 const TELLING_SAMPLES: std::ops::RangeInclusive<usize> = 32..=1024;
 
-/// What the default rank keeps of the variance, if that is little, and what half of each side would keep.
+/// The event of a default rank that keeps little of the variance.
 fn default_rank(engine: &dyn Engine, fit: &Fit, seed: u64) -> Result<Option<Event>> {
     let rank = fit.model.rank().to_vec();
     let half: Vec<usize> = engine.shape().iter().map(|side| side.div_ceil(2)).collect();
@@ -229,11 +229,11 @@ pub(super) struct About<'a> {
     pub(super) floor: f64,
     /// The weight that counts as one sample when it is asked whether there are enough of them.
     pub(super) unit: f64,
-    /// How many samples have observed a cell, on average.
+    /// Mean number of samples that observed a cell.
     observations: f64,
 }
 
-/// Cells observed fewer times than this on average do not tell noise from differences between cells: each has a mean of its own. The spread
+/// Cells observed fewer times than this on average do not tell noise from differences between cells. The spread
 /// of all values then bounds the noise from below, wholly where no cell is observed twice.
 const OBSERVATIONS: f64 = 2.0;
 
@@ -254,6 +254,18 @@ impl<'a> About<'a> {
         }
         let rank = options.rank_for(engine.shape())?;
         Ok(Self { engine, options, rank, moments, floor, unit, observations })
+    }
+
+    /// A power of four near the variance of the data.
+    fn unit_variance(&self) -> f64 {
+        let size = self.moments.mean.len() as f64;
+        power_of_four((self.moments.variance / size).max(self.floor))
+    }
+
+    /// Added to the mean log-likelihood per sample to make it that of samples near unit variance.
+    pub(super) fn log_unit(&self) -> f64 {
+        let observed = self.moments.share() * self.moments.mean.len() as f64;
+        0.5 * observed * self.unit_variance().ln()
     }
 
     /// The same for cores of another shape.
@@ -407,7 +419,11 @@ pub(super) struct MixtureSteps<'a> {
 
 impl<'a> MixtureSteps<'a> {
     fn new(about: About<'a>) -> Self {
-        let space = MixtureSpace { floor: about.floor, sample_len: about.engine.sample_len() };
+        let space = MixtureSpace {
+            floor: about.floor,
+            unit: about.unit_variance(),
+            sample_len: about.engine.sample_len(),
+        };
         let k = about.options.n_components();
         let engine = about.engine;
         let updates = updates((engine.shape(), &about.rank, k), engine.len(), engine.backend());
@@ -500,6 +516,10 @@ impl Steps for MixtureSteps<'_> {
             stage = stage.doubled();
         }
         stage
+    }
+
+    fn converged(&self, history: &History, options: &LoopOptions) -> bool {
+        options.converged(history, self.about.log_unit())
     }
 
     fn extrapolation(&self) -> Option<&dyn Extrapolation<Mixture>> {

@@ -15,6 +15,7 @@
 //! T and S do not depend on n, so there is one of each per component. It is the project's proof of
 //! faithfulness, not its default: the separable posterior is an approximation, and the likelihood may fall.
 
+use super::iterate::LoopOptions;
 use super::mixture::{About, evaluation};
 use super::steps::{Evaluation, Steps, Watch};
 use crate::data::{Samples, Tensors, write_mixture};
@@ -66,6 +67,10 @@ impl Steps for PaperSteps<'_> {
 
     fn update(&mut self, model: &Variational, _: EmSums, _: Stage) -> Result<Variational> {
         iterate(self.samples, model, self.about.floor)
+    }
+
+    fn converged(&self, history: &History, options: &LoopOptions) -> bool {
+        options.converged(history, self.about.log_unit())
     }
 
     fn shown<'m>(&self, model: &'m Variational) -> Option<&'m Mixture> {

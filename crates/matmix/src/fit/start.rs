@@ -12,7 +12,7 @@ use super::passes;
 use crate::data::Samples;
 use crate::error::Result;
 use crate::linalg::Matrix;
-use crate::model::{Component, Mixture};
+use crate::model::{Component, Mixture, power_of_four};
 use crate::parallel;
 use crate::pass::{DistancesPass, Engine, Moments};
 
@@ -292,14 +292,18 @@ pub(super) fn scaled_component(
         let share = noise * core_len / r as f64;
         signals.push(variances.iter().map(|v| (v - share).max(1e-2 * v).max(floor)).collect::<Vec<_>>());
     }
-    let total = signals.iter().map(|s| s.iter().sum::<f64>().ln()).sum::<f64>() / order;
+    // The unit of the data goes into the loadings as a power of two, so that it changes no other bit.
+    let unit = power_of_four(signals[0].iter().sum());
+    let total = signals.iter().map(|s| (s.iter().sum::<f64>() / unit).ln()).sum::<f64>() / order;
     let scale = (total / order).exp();
     let loadings = loadings
         .iter()
         .zip(&signals)
-        .map(|(v, signal)| {
+        .enumerate()
+        .map(|(d, (v, signal))| {
             let sum: f64 = signal.iter().sum();
-            Matrix::from_fn(v.rows(), v.cols(), |i, j| v[(i, j)] * (signal[j] / sum * scale).sqrt())
+            let length = if d == 0 { unit.sqrt() } else { 1.0 };
+            Matrix::from_fn(v.rows(), v.cols(), |i, j| v[(i, j)] * (signal[j] / sum * scale).sqrt() * length)
         })
         .collect();
     Component::new(shape, mean, loadings, noise)

@@ -132,7 +132,7 @@ pub trait Steps {
 
     /// Whether the last change was small enough to end the fit.
     fn converged(&self, history: &History, options: &LoopOptions) -> bool {
-        options.converged(history)
+        options.converged(history, 0.0)
     }
 
     /// Writes a model, with a prefix to the names of its tensors. One that is not written begins anew when a fit is resumed.

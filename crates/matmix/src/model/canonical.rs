@@ -1,9 +1,10 @@
 //! The canonical form of a component's loadings (maths.md, eq. 4).
 //!
 //! Rotating the latent axes and moving scale between the modes changes nothing about the model, so one
-//! representative is chosen: U^(d)ᵀU^(d) diagonal and descending, equal scale in every mode, fixed signs.
+//! representative is chosen: U^(d)ᵀU^(d) diagonal and descending, equal scale in every mode but for a power of two, fixed signs.
 //! Everything else in the library relies on it: the posterior is diagonal only in this form.
 
+use super::density::power_of_four;
 use crate::linalg::{Matrix, svd_thin};
 
 /// Rotates, balances, sorts and fixes the signs of the loadings of one component.
@@ -40,15 +41,23 @@ pub(crate) fn fix_sign(u: &mut Matrix, j: usize) {
     }
 }
 
-/// Σ_i λ_i becomes the same in every mode; the products of the λ over the modes stay what they were.
+/// Σ_i λ_i becomes the same in every mode, or a power of four times as large in the first; the products of the λ over the modes do not
+/// change. The unit of the data comes and goes in powers of two, which round nothing.
 fn balance(loadings: &mut [Matrix]) {
     let traces: Vec<f64> = loadings.iter().map(|u| u.column_norms_squared().iter().sum()).collect();
     if traces.iter().any(|&t| !(t.is_finite() && t > 0.0)) {
         return;
     }
-    let mean_log = traces.iter().map(|t| t.ln()).sum::<f64>() / traces.len() as f64;
-    for (u, t) in loadings.iter_mut().zip(&traces) {
-        u.scale((0.5 * (mean_log - t.ln())).exp());
+    let units: Vec<f64> = traces.iter().map(|&t| power_of_four(t)).collect();
+    let exponents: Vec<i32> = units.iter().map(|unit| unit.log2().round() as i32 / 2).collect();
+    let logs: Vec<f64> = traces.iter().zip(&units).map(|(t, unit)| (t / unit).ln()).collect();
+    let order = traces.len() as i32;
+    let mean_log = logs.iter().sum::<f64>() / f64::from(order);
+    let total: i32 = exponents.iter().sum();
+    let (each, rest) = (total.div_euclid(order), total.rem_euclid(order));
+    for (d, (u, (log, exponent))) in loadings.iter_mut().zip(logs.iter().zip(&exponents)).enumerate() {
+        let power = if d == 0 { each + rest } else { each } - exponent;
+        u.scale((0.5 * (mean_log - log)).exp() * 2f64.powi(power));
     }
 }
 
@@ -103,7 +112,8 @@ mod tests {
             }
         }
         let traces: Vec<f64> = u.iter().map(|u| u.inner(u)).collect();
-        assert!((traces[0] - traces[1]).abs() < 1e-9 * traces[0]);
+        let ratio = traces[0] / traces[1];
+        assert!((ratio - 1.0).abs() < 1e-9 || (ratio - 4.0).abs() < 1e-9, "{ratio}");
         assert_eq!(expand(&[0.0; 6], &u), vec![0.0; 12]);
     }
 }

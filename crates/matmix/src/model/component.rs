@@ -171,19 +171,24 @@ impl Parameter {
         self.optional
     }
 
-    /// One of its numbers as one that may be any.
-    pub(crate) fn coordinate(&self, number: f64) -> f64 {
-        if self.positive { number.ln() } else { number }
+    /// One of its numbers as one that may be any; a noise variance is counted in `unit`.
+    pub(crate) fn coordinate(&self, number: f64, unit: f64) -> f64 {
+        match self.kind {
+            Kind::Noise => (number / unit).ln(),
+            _ if self.positive => number.ln(),
+            _ => number,
+        }
     }
 
     /// The number that a coordinate stands for, within what it may be: no noise variance is below `floor`. One that did not move
     /// from `before` keeps its bits.
-    pub(crate) fn number(&self, coordinate: f64, before: f64, floor: f64) -> f64 {
-        let stayed = self.coordinate(before) == coordinate;
-        let number = match self.positive {
+    pub(crate) fn number(&self, coordinate: f64, before: f64, (floor, unit): (f64, f64)) -> f64 {
+        let stayed = self.coordinate(before, unit) == coordinate;
+        let number = match self.kind {
             _ if stayed => before,
-            true => coordinate.exp(),
-            false => coordinate,
+            Kind::Noise => coordinate.exp() * unit,
+            _ if self.positive => coordinate.exp(),
+            _ => coordinate,
         };
         match self.kind {
             Kind::Mean | Kind::Loading(_) => number,
@@ -334,7 +339,7 @@ impl Component {
                 continue;
             };
             let mean = |(&a, &b): (&f64, &f64)| {
-                let (from, to) = (parameter.coordinate(a), parameter.coordinate(b));
+                let (from, to) = (parameter.coordinate(a, 1.0), parameter.coordinate(b, 1.0));
                 let mean = shares[0] * from + shares[1] * to;
                 if parameter.positive { mean.exp() } else { mean }
             };

@@ -10,6 +10,17 @@ pub(crate) fn not_negative(x: f64) -> f64 {
     if x < 0.0 { 0.0 } else { x }
 }
 
+/// The largest power of four not above `x`: dividing a variance by it, or data by its root, rounds nothing. 1 unless `x` is positive and
+/// normal.
+pub(crate) fn power_of_four(x: f64) -> f64 {
+    const MANTISSA: u32 = f64::MANTISSA_DIGITS - 1;
+    if !(x.is_normal() && x > 0.0) {
+        return 1.0;
+    }
+    // The bias is odd: odd exponents are even powers of two.
+    f64::from_bits((((x.to_bits() >> MANTISSA) - 1) | 1) << MANTISSA)
+}
+
 /// What follows from the Mahalanobis distance δ of a sample of o numbers alone.
 ///
 /// ```text
@@ -116,20 +127,25 @@ pub(crate) struct Density {
 impl Density {
     /// Prepares the density of a component.
     pub(crate) fn new(component: &Component) -> Self {
-        Self::with_degrees(component, component.degrees_of_freedom())
+        Self::relative(component, 1.0)
+    }
+
+    /// The same for samples divided by the root of `unit`: comparisons between components are then bitwise identical in every unit of the data.
+    pub(crate) fn relative(component: &Component, unit: f64) -> Self {
+        Self::with_degrees(component, component.degrees_of_freedom(), unit)
     }
 
     /// The same as if its noise were Gaussian.
     pub(crate) fn gaussian(component: &Component) -> Self {
-        Self::with_degrees(component, None)
+        Self::with_degrees(component, None, 1.0)
     }
 
-    fn with_degrees(component: &Component, degrees_of_freedom: Option<f64>) -> Self {
+    fn with_degrees(component: &Component, degrees_of_freedom: Option<f64>, unit: f64) -> Self {
         let s = component.core_variances();
         let noise = component.noise_variance();
         let size = component.mean().len() as f64;
-        let log_determinant =
-            (size - s.len() as f64) * noise.ln() + s.iter().map(|s| (s + noise).ln()).sum::<f64>();
+        let log_determinant = (size - s.len() as f64) * (noise / unit).ln()
+            + s.iter().map(|s| ((s + noise) / unit).ln()).sum::<f64>();
         Self {
             precision: s.iter().map(|s| 1.0 / (s + noise)).collect(),
             explained: s.iter().map(|s| (s + 2.0 * noise) / ((s + noise) * (s + noise))).collect(),

@@ -93,10 +93,10 @@ pub enum Event {
         /// Which component.
         component: usize,
     },
-    /// The cells were observed so seldom that noise cannot be told from differences between cells: the noise variances are bounded by the
-    /// spread of all values, and what an imputation fills in has no basis.
+    /// The cells were observed too seldom to separate noise from differences between cells: the noise variances are bounded by the spread of
+    /// all values, and imputed values have no basis.
     SeldomObserved {
-        /// How many samples have observed a cell, on average over the cells that any has observed; less than 2.
+        /// Mean number of samples that observed a cell, over all cells observed at all; less than 2.
         observations: f64,
     },
     /// At the end, the default rank keeps little of the variance.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Classes, Component, Kind, Noise, Stacked};
+use super::{Classes, Component, Kind, Noise, Stacked, power_of_four};
 use crate::error::{Counted, Error, Result};
 use crate::linalg::Matrix;
 
@@ -242,6 +242,11 @@ impl Mixture {
         mean
     }
 
+    /// A power of four near the noise variances: densities relative to it have the same bits in every unit of the data.
+    pub(crate) fn unit_variance(&self) -> f64 {
+        power_of_four(self.components.iter().map(Component::noise_variance).fold(0.0, f64::max))
+    }
+
     /// The number of free parameters: weights and what the components are made of, less what rotations of the latent axes and moving
     /// scale between the modes leave undetermined.
     pub fn n_parameters(&self) -> usize {
@@ -265,7 +270,7 @@ impl Mixture {
     /// ν/(ν − 2) times as much.
     ///
     /// # Errors
-    /// If there is no such component, P is larger than 8,192, or the noise is a Student-t with ν ≤ 2, which has no covariance.
+    /// If there is no such component, P is larger than 8,192, or the noise is a Student-t with ν ≤ 2: it has no covariance.
     pub fn covariance(&self, k: usize) -> Result<Matrix> {
         let degrees = self.component(k)?.degrees_of_freedom();
         let factor = match degrees {

@@ -42,7 +42,7 @@ pub use choice::{Candidate, Choice, Criterion, Purpose};
 pub use classes::Classes;
 pub use component::{Component, Noise, Stacked};
 pub(crate) use component::{DEGREES, Kind, Parameter};
-pub(crate) use density::{Density, Exponent, not_negative};
+pub(crate) use density::{Density, Exponent, not_negative, power_of_four};
 pub(crate) use gamma::log_less_digamma;
 pub use history::{Early, Event, History, SearchMove, SearchStep, Searched, StopReason};
 pub use low_rank::LowRank;

@@ -185,7 +185,7 @@ impl Moments {
         (0..cells).map(|i| self.seen(i)).sum::<f64>() / (self.weight * cells as f64)
     }
 
-    /// How many samples have observed a cell, on average over the cells that any has observed; `unit` is the weight of one sample.
+    /// Mean number of samples that observed a cell, over all cells observed at all; `unit` is the weight of one sample.
     pub(crate) fn observations(&self, unit: f64) -> f64 {
         let seen = (0..self.mean.len()).map(|i| self.seen(i)).filter(|&seen| seen > 0.0);
         let (cells, total) = seen.fold((0, 0.0), |(cells, total), seen| (cells + 1, total + seen));

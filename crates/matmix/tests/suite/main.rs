@@ -43,3 +43,4 @@ mod search;
 mod select;
 mod student_t;
 mod typicality;
+mod units;

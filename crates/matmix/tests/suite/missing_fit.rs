@@ -282,8 +282,8 @@ fn what_cannot_be_done_is_refused_with_its_reason() {
     assert_eq!(fit(&samples, &options(2, &[2, 2])).unwrap_err(), Error::NothingObserved);
 }
 
-/// Where no cell is observed twice, noise cannot be told from differences between cells: its floor is the spread of what was observed, and
-/// the fit says so. One complete sample is the same.
+/// Where no cell is observed twice, nothing separates noise from differences between cells: the noise floor is the spread of the observed
+/// values, and the fit has an event for it. The same holds for one complete sample.
 #[test]
 fn cells_that_no_one_observes_twice_leave_imputation_uncertain() {
     let number = |i: usize| ((i as f64 + 1.0) * 0.618_033_988_749_894_9).fract() - 0.5;

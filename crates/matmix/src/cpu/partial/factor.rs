@@ -213,6 +213,7 @@ fn decompose<S: Simd, T: Real, const V: usize>(
     };
     let logs = &mut pattern.log_determinants[unit * T::LANES..][..count];
     logs.fill(0.0);
+    let precision = 1.0 / of.unit_variance;
     let mut products = [1.0; MOST_LANES];
     for j in 0..rho {
         for (i, height) in greedily(rho - j, [4, 2]) {
@@ -222,7 +223,7 @@ fn decompose<S: Simd, T: Real, const V: usize>(
         let pivots = numbers::<T, S, V>(&lower.pivot);
         let mut inside = true;
         for l in 0..T::LANES {
-            products[l] *= pivots[l].to_f64();
+            products[l] *= pivots[l].to_f64() * precision;
             inside &= PIVOTS.contains(&products[l]);
         }
         if !inside || j == rho - 1 {

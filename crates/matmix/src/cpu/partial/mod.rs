@@ -65,7 +65,7 @@ struct PatternState<T> {
     factor: Aligned<T>,
     /// 1 / F_jj, `[unit][core][lane]`.
     inverse_diagonal: Aligned<T>,
-    /// ln|Λ|, `[unit][lane]`.
+    /// ln|Λ| in the unit of variance of the model, `[unit][lane]`.
     log_determinants: Vec<f64>,
     exponents: Vec<Exponent>,
 }
@@ -270,6 +270,12 @@ impl<T: Real> PartialModel<T> {
         }
     }
 
+    /// What densities in the unit of variance of the model lack.
+    fn log_unit(&self, pattern: &PatternState<T>) -> f64 {
+        let observed = self.model.sample_len() - pattern.missing.len();
+        -0.5 * observed as f64 * self.unit_variance.ln()
+    }
+
     /// The responsibilities, the most probable component and ln p of what was observed, its class included if that is known.
     fn responsibilities(
         &self,
@@ -303,7 +309,7 @@ impl<T: Real> PartialModel<T> {
         // Of a sample without a number nothing is said, and nothing is 0 nats; unless its class is.
         let unlabelled = class.is_none() || self.model.classes().is_none();
         let nothing = unlabelled && pattern.missing.len() == self.model.sample_len();
-        (best, if nothing { 0.0 } else { largest + sum.ln() })
+        (best, if nothing { 0.0 } else { largest + sum.ln() + self.log_unit(pattern) })
     }
 }
 
@@ -313,7 +319,7 @@ impl<T: Real> PartialFound<'_, T> {
     }
 
     pub(super) fn log_density(&self, k: usize) -> f64 {
-        self.state.log_densities[k]
+        self.state.log_densities[k] + self.of.log_unit(self.pattern)
     }
 
     /// Component, γ and δ, over the observed cells, of all components.

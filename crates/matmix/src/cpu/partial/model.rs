@@ -16,6 +16,8 @@ pub(in super::super) struct PartialModel<T> {
     pub(super) reference: Vec<T>,
     pub(super) mean: Aligned<T>,
     pub(super) log_weights: Vec<f64>,
+    /// The unit of variance that densities are relative to, and ln σ² in it.
+    pub(super) unit_variance: f64,
     pub(super) log_noises: Vec<f64>,
     pub(super) admission: Admission,
     pub(super) core_variances: Vec<Vec<f64>>,
@@ -41,6 +43,7 @@ impl<T: Real> PartialModel<T> {
     pub(in super::super) fn new(model: &Mixture, plan: &Plan<T>) -> Self {
         let (components, (shape, rank)) = (model.components(), (model.shape(), model.rank()));
         let units = model.n_components().div_ceil(T::LANES);
+        let unit_variance = model.unit_variance();
         let abreast = |rows: usize, rest: f64, of: &dyn Fn(usize, usize) -> f64| {
             let mut all = Aligned::new(T::from_f64(rest), units * rows * T::LANES);
             for k in 0..components.len() {
@@ -82,7 +85,7 @@ impl<T: Real> PartialModel<T> {
             products: (0..last).map(products).collect(),
             variances: abreast(model.core_len(), 0.0, &|k, j| variances[k][j]),
             // Lanes without a component are factorised like the others: they must not be singular.
-            noise: abreast(1, 1.0, &|k, _| components[k].noise_variance()),
+            noise: abreast(1, unit_variance, &|k, _| components[k].noise_variance()),
             entries: entries(rank, &pair_counts),
             pairs: pair_counts,
             all_rows: (0..shape.iter().copied().max().unwrap_or(1)).collect(),
@@ -91,7 +94,8 @@ impl<T: Real> PartialModel<T> {
             core_variances: variances,
             admission: Admission::new(model),
             log_weights: model.weights().iter().map(|w| w.ln()).collect(),
-            log_noises: components.iter().map(|c| c.noise_variance().ln()).collect(),
+            log_noises: components.iter().map(|c| (c.noise_variance() / unit_variance).ln()).collect(),
+            unit_variance,
             model: model.clone(),
         }
     }

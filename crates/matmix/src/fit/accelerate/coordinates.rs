@@ -10,6 +10,8 @@ use crate::model::{Component, Kind, Mixture, Parameter};
 pub struct MixtureSpace {
     /// No noise variance is below this.
     pub floor: f64,
+    /// The unit that noise variances are counted in: logarithms of them have the same bits in every unit of the data.
+    pub unit: f64,
     /// P.
     pub sample_len: usize,
 }
@@ -20,11 +22,11 @@ impl Extrapolation<Mixture> for MixtureSpace {
     }
 
     fn coordinates(&self, model: &Mixture) -> Vec<f64> {
-        coordinates(model)
+        coordinates(model, self.unit)
     }
 
     fn aligned(&self, model: &Mixture, reference: &[f64]) -> Vec<f64> {
-        aligned(model, reference)
+        aligned(model, reference, self.unit)
     }
 
     fn metric(&self, model: &Mixture) -> Vec<f64> {
@@ -32,7 +34,7 @@ impl Extrapolation<Mixture> for MixtureSpace {
     }
 
     fn at(&self, like: &Mixture, coordinates: &[f64]) -> Option<Mixture> {
-        model_at(like, coordinates, self.floor)
+        model_at(like, coordinates, (self.floor, self.unit))
     }
 }
 
@@ -46,18 +48,21 @@ fn each_parameter(model: &Mixture, mut each: impl FnMut(usize, &Parameter, &[f64
     }
 }
 
-/// The parameters as free numbers: ln π of all components, then their parameters; those that are positive as logarithms.
-pub fn coordinates(model: &Mixture) -> Vec<f64> {
+/// The parameters as free numbers: ln π of all components, then their parameters; those that are positive as logarithms, noise variances in `unit`.
+pub fn coordinates(model: &Mixture, unit: f64) -> Vec<f64> {
     let mut out: Vec<f64> = model.weights().iter().map(|w| w.max(f64::MIN_POSITIVE).ln()).collect();
-    each_parameter(model, |_, parameter, values| out.extend(values.iter().map(|&x| parameter.coordinate(x))));
+    each_parameter(model, |_, parameter, values| {
+        out.extend(values.iter().map(|&x| parameter.coordinate(x, unit)));
+    });
     out
 }
 
 /// The same, with the loadings turned to lie as close as they can to those of `reference`: the model does not change
 /// under U → U O, but differences and sums of iterates do (orthogonal Procrustes).
-pub fn aligned(model: &Mixture, reference: &[f64]) -> Vec<f64> {
-    let mut out = coordinates(model);
+pub fn aligned(model: &Mixture, reference: &[f64], unit: f64) -> Vec<f64> {
+    let mut out = coordinates(model, unit);
     let mut at = model.n_components();
+    let (mut first, order) = (0..0, model.shape().len() as f64);
     each_parameter(model, |k, parameter, values| {
         let place = at..at + values.len();
         at = place.end;
@@ -65,15 +70,26 @@ pub fn aligned(model: &Mixture, reference: &[f64]) -> Vec<f64> {
             let u = &model.components()[k].loadings()[d];
             let target = Matrix::from_vec(u.rows(), u.cols(), reference[place.clone()].to_vec());
             if let Some((w, _, v)) = svd_thin(&u.transpose_times(&target)) {
-                out[place].copy_from_slice(u.times(&w.times_transpose(&v)).as_slice());
+                out[place.clone()].copy_from_slice(u.times(&w.times_transpose(&v)).as_slice());
+            }
+            // Where the power of two that the first mode has more than the others came or went.
+            let moved = (order * 0.5 * (target.inner(&target) / u.inner(u)).log2()).round() / order;
+            match d {
+                0 => first = place,
+                _ if moved != 0.0 && moved.is_finite() => {
+                    out[place].iter_mut().for_each(|x| *x *= moved.exp2());
+                    out[first.clone()].iter_mut().for_each(|x| *x *= (-moved).exp2());
+                }
+                _ => {}
             }
         }
     });
     out
 }
 
-/// The model these coordinates stand for, or nothing if they stand for none; no noise variance is below `floor`.
-pub fn model_at(like: &Mixture, coordinates: &[f64], floor: f64) -> Option<Mixture> {
+/// The model these coordinates stand for, or nothing if they stand for none; no noise variance is below the floor, the first of `bounds`, and all
+/// are counted in the second.
+pub fn model_at(like: &Mixture, coordinates: &[f64], bounds: (f64, f64)) -> Option<Mixture> {
     if coordinates.iter().any(|x| !x.is_finite()) {
         return None;
     }
@@ -85,7 +101,7 @@ pub fn model_at(like: &Mixture, coordinates: &[f64], floor: f64) -> Option<Mixtu
             let (taken, left) = rest.split_at(parameter.len());
             rest = left;
             let before = old.value(parameter.kind).unwrap_or_default();
-            Ok(taken.iter().zip(before.iter()).map(|(&x, &old)| parameter.number(x, old, floor)).collect())
+            Ok(taken.iter().zip(before.iter()).map(|(&x, &old)| parameter.number(x, old, bounds)).collect())
         });
         // Canonical to the last bit: loadings that are so up to 1e-10 would do for a stored model, but not beside noise
         // that is smaller than the cores by as much.

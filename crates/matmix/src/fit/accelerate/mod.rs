@@ -154,12 +154,12 @@ mod tests {
     #[test]
     fn a_model_and_its_coordinates_are_the_same() {
         let model = model(0.0);
-        let back = model_at(&model, &coordinates(&model), 0.0).unwrap();
-        for (a, b) in coordinates(&back).iter().zip(&aligned(&model, &coordinates(&back))) {
+        let back = model_at(&model, &coordinates(&model, 1.0), (0.0, 1.0)).unwrap();
+        for (a, b) in coordinates(&back, 1.0).iter().zip(&aligned(&model, &coordinates(&back, 1.0), 1.0)) {
             assert!((a - b).abs() < 1e-12, "{a} {b}");
         }
-        assert_eq!(metric(&model).len(), coordinates(&model).len());
-        let floored = model_at(&model, &coordinates(&model), 0.15).unwrap();
+        assert_eq!(metric(&model).len(), coordinates(&model, 1.0).len());
+        let floored = model_at(&model, &coordinates(&model, 1.0), (0.15, 1.0)).unwrap();
         assert_eq!(floored.components()[0].noise_variance(), 0.15);
         // Above the floor noise that did not move keeps its bits.
         assert_eq!(floored.components()[1].noise_variance(), model.components()[1].noise_variance());
@@ -168,9 +168,9 @@ mod tests {
     #[test]
     fn loadings_that_were_only_turned_are_turned_back() {
         let (model, turned) = (model(0.0), model(0.7));
-        let x = coordinates(&model);
-        assert!(coordinates(&turned).iter().zip(&x).any(|(a, b)| (a - b).abs() > 0.1));
-        assert!(aligned(&turned, &x).iter().zip(&x).all(|(a, b)| (a - b).abs() < 1e-12));
+        let x = coordinates(&model, 1.0);
+        assert!(coordinates(&turned, 1.0).iter().zip(&x).any(|(a, b)| (a - b).abs() > 0.1));
+        assert!(aligned(&turned, &x, 1.0).iter().zip(&x).all(|(a, b)| (a - b).abs() < 1e-12));
     }
 
     /// F(x) = x + c (x* − x): its iterates lie on a line, and the guess is the end of it.

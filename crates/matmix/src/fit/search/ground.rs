@@ -20,6 +20,7 @@ pub(in crate::fit) struct Ground<'a> {
     pub(super) rank: &'a [usize],
     pub(super) constraints: Constraints,
     pub(super) moments: &'a Moments,
+    log_unit: f64,
     cost: Cost,
 }
 
@@ -52,6 +53,7 @@ impl<'a> Ground<'a> {
             rank: &about.rank,
             constraints: about.constraints(),
             moments: &about.moments,
+            log_unit: about.log_unit(),
             cost: Cost::default(),
         }
     }
@@ -59,6 +61,12 @@ impl<'a> Ground<'a> {
     /// The smallest noise variance allowed.
     pub(in crate::fit) fn noise_floor(&self) -> f64 {
         self.constraints.noise_floor
+    }
+
+    /// Size of a log-likelihood of samples near unit variance: relative gains refer to it.
+    pub(super) fn size(&self, log_likelihood: f64) -> f64 {
+        let weight = self.samples.total_weight();
+        (log_likelihood + weight * self.log_unit).abs().max(weight)
     }
 
     /// The samples a component needs before its loadings are determined, and one more.
@@ -132,7 +140,7 @@ impl<'a> Ground<'a> {
                 Ok(sums)
             };
             model = iteration(model, &updates, |_| self.constraints, pass)?;
-            if now - before <= share * now.abs() {
+            if now - before <= share * self.size(now) {
                 break;
             }
             before = now;

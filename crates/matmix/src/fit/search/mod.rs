@@ -61,6 +61,10 @@ pub(in crate::fit) struct Patience {
     pub(in crate::fit) worth_trying: f64,
 }
 
+/// An exchange that gains no more than this share of the log-likelihood has found the same components again: which of the two is better would
+/// be a matter of rounding, and of the unit of the data.
+const ROUNDING: f64 = 1e-9;
+
 /// Breaths at most; each splits one component in so many, and takes so many passes before as many are merged. One is kept if it raises
 /// the log-likelihood by this share: it costs as much as several exchanges.
 const BREATHS: usize = 4;
@@ -241,7 +245,8 @@ impl<'a, 'r, 'w> Searching<'a, 'r, 'w> {
             let Some((split, merge)) = best else { break };
             let model = exchanged(&now.model, split, merge);
             let after = self.ground.climb(model, TRIAL_PASSES)?;
-            let kept = after.log_likelihood > now.log_likelihood;
+            let kept =
+                after.log_likelihood > now.log_likelihood + ROUNDING * self.ground.size(now.log_likelihood);
             self.note(SearchMove::Exchange, 1, &after, kept);
             if kept {
                 (now, failures) = (after, 0);
@@ -271,7 +276,8 @@ impl<'a, 'r, 'w> Searching<'a, 'r, 'w> {
             }
             let wide = self.ground.climb(split(&now.model, &splits), BREATH_PASSES)?;
             let after = self.narrowed(wide, components)?;
-            let kept = after.log_likelihood > now.log_likelihood + BREATH_GAIN * now.log_likelihood.abs();
+            let kept = after.log_likelihood
+                > now.log_likelihood + BREATH_GAIN * self.ground.size(now.log_likelihood);
             self.note(SearchMove::Breathe, splits.len(), &after, kept);
             if !kept {
                 break;
