@@ -568,7 +568,7 @@ class Mixture(DensityMixin, MixtureFitting):
             What the values are.
         colours : {"auto", "grey", "sequential", "diverging"}
             How values become colours.
-        recognize : {"auto", "paper", "weighted", "fisher"}, optional
+        recognize : {"auto", "data", "paper", "weighted", "fisher"}, optional
             Adds a recognition experiment by this distance, as of `NearestCore`: every other sample of each label of `y`
             is known.
         held_out : array of samples, optional

@@ -30,10 +30,12 @@ class NearestCore(ClassifierMixin, BaseEstimator):
     ----------
     estimator : Mixture or LowRank, optional
         The model whose cores are compared; ``Mixture()`` by default. It is cloned and fitted to the samples.
-    distance : {"auto", "paper", "weighted", "fisher"}, default="auto"
+    distance : {"auto", "data", "paper", "weighted", "fisher"}, default="auto"
         - ``"auto"``: ``"fisher"`` where there are two or more samples of every class, at least two classes and at most
-          4,096 samples; ``"paper"`` otherwise;
-        - ``"paper"``: the sum over the components of ``‖B_a − B_b‖_F``;
+          4,096 samples; ``"data"`` otherwise;
+        - ``"data"``: cores in units of the data, the sum over the components of ``‖L (B_a − B_b) Rᵀ‖_F``;
+        - ``"paper"``: the published sum of ``‖B_a − B_b‖_F``, cores in units of their prior, which is better for very
+          small cores;
         - ``"weighted"``: the paper's footnote, each term weighted by both responsibilities;
         - ``"fisher"``: beyond the paper, a shrunken linear discriminant on the cores, then the cosine.
     prefit : bool, default=False
@@ -101,7 +103,7 @@ class NearestCore(ClassifierMixin, BaseEstimator):
         self.estimator_ = model if self.prefit else model.fit(samples.for_another)
         answers = self._answers(samples)
         index = np.ascontiguousarray(index, np.int64)
-        self.model_ = _matmix.Recognizer(answers, self._n_components, index, str(self.distance))
+        self.model_ = self.estimator_.model_.recognizer(answers, index, str(self.distance))
         return self
 
     @property

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use matmix::{LowRank, LowRankOptions, Meter, Missing, Model, ModelFile};
-use numpy::{PyArray1, PyArray2, PyArrayDyn};
+use numpy::{PyArray1, PyArray2, PyArrayDyn, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -16,6 +16,7 @@ use crate::errors::{detached, to_python};
 use crate::input::ModelInput;
 use crate::mixture::preset_rank;
 use crate::pools;
+use crate::recognize::{Answers, Recognizer};
 
 /// A fitted low-rank model.
 #[pyclass(frozen, module = "matmix._matmix")]
@@ -87,6 +88,17 @@ impl LowRankModel {
     /// Questions about samples, by their names.
     fn question(&self, names: Vec<String>) -> PyResult<Question> {
         Question::new(self.model.clone().into(), &names)
+    }
+
+    /// A gallery of known samples from their cores, a row and a class for each.
+    fn recognizer(
+        &self,
+        py: Python<'_>,
+        answers: Answers<'_>,
+        classes: PyReadonlyArray1<'_, i64>,
+        distance: &str,
+    ) -> PyResult<Recognizer> {
+        Recognizer::new(py, self.model.clone().into(), answers, classes, distance)
     }
 
     /// The samples that cores stand for, shape (N, p_1, …).

@@ -20,6 +20,7 @@ use crate::data::file;
 use crate::errors::{choice, detached, to_python};
 use crate::input::ModelInput;
 use crate::progress::{detector_size_listening, fit_listening, select_listening};
+use crate::recognize::{Answers, Recognizer};
 
 /// A fitted mixture.
 #[pyclass(frozen, module = "matmix._matmix")]
@@ -272,6 +273,17 @@ impl MixtureModel {
         let supported = self.model.supported(&history);
         let words = supported.in_words();
         Ok((Self { model: supported.model }, words))
+    }
+
+    /// A gallery of known samples from their cores and responsibilities, a row and a class for each.
+    fn recognizer(
+        &self,
+        py: Python<'_>,
+        answers: Answers<'_>,
+        classes: PyReadonlyArray1<'_, i64>,
+        distance: &str,
+    ) -> PyResult<Recognizer> {
+        Recognizer::new(py, self.model.clone().into(), answers, classes, distance)
     }
 
     /// The samples that cores of all components (N, K·ρ) stand for, shape (N, p_1, …).

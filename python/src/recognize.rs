@@ -1,6 +1,6 @@
 //! Nearest known samples in the space of the cores, by what a model has answered about samples.
 
-use matmix::{CoreGallery, Distance, Neighbour};
+use matmix::{CoreGallery, Distance, Model, Neighbour};
 use numpy::{PyArrayDyn, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -13,7 +13,7 @@ use crate::errors::{choice, detached, to_python};
 type Found<'py> = (Bound<'py, PyArrayDyn<f64>>, Bound<'py, PyArrayDyn<i64>>, Bound<'py, PyArrayDyn<i64>>);
 
 /// What was answered about samples: a row for each.
-type Answers<'py> = PyReadonlyArray2<'py, f64>;
+pub(crate) type Answers<'py> = PyReadonlyArray2<'py, f64>;
 
 /// Known samples by what was answered about them. Pickled, they are bytes from which nothing has to be learned again.
 #[pyclass(frozen, module = "matmix._matmix")]
@@ -22,24 +22,26 @@ pub(crate) struct Recognizer {
     components: Option<usize>,
 }
 
-#[pymethods]
 impl Recognizer {
-    /// Rows of all cores, followed by the responsibilities of so many components; of one core alone if that is None.
-    #[new]
-    fn new(
+    /// Rows of all cores, followed by the responsibilities where the model has some.
+    pub(crate) fn new(
         py: Python<'_>,
+        model: Model,
         answers: Answers<'_>,
-        components: Option<usize>,
         classes: PyReadonlyArray1<'_, i64>,
         distance: &str,
     ) -> PyResult<Self> {
         let distance: Distance = choice("distance", distance)?;
+        let components = matches!(model, Model::Mixture(_)).then(|| model.n_components());
         let (cores, gamma) = split(&answers, components)?;
         let classes = places(&classes, "class")?;
-        let gallery = detached(py, || CoreGallery::new(cores, gamma, &classes, distance))?;
+        let gallery = detached(py, || CoreGallery::new(&model, cores, gamma, &classes, distance))?;
         Ok(Self { gallery, components })
     }
+}
 
+#[pymethods]
+impl Recognizer {
     /// What samples are compared by: what "auto" came to.
     #[getter]
     fn distance(&self) -> &'static str {

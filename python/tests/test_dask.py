@@ -413,7 +413,7 @@ def test_what_travels_is_the_question(lazy, serial, cluster):
 
 
 @pytest.mark.parametrize("estimator", [matmix.Mixture(**OPTIONS), matmix.LowRank(rank=3)])
-@pytest.mark.parametrize("distance", ["paper", "weighted", "fisher"])
+@pytest.mark.parametrize("distance", ["data", "paper", "weighted", "fisher"])
 def test_the_nearest_are_found_where_the_samples_are(X, lazy, cluster, estimator, distance):
     class Untransportable(matmix.NearestCore):
         def __reduce_ex__(self, protocol):

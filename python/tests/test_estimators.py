@@ -373,6 +373,24 @@ def test_nearest_core(digits):
     assert distances[0, 0] == pytest.approx(by_hand.min(), rel=1e-9)
     for distance in ("weighted", "fisher"):
         matmix.NearestCore(matmix.LowRank(4), distance=distance).fit(X, y).predict(X[:3])
+    model = matmix.NearestCore(model.estimator_, distance="data", prefit=True).fit(X[::2], y[::2])
+    loadings = [np.asarray(u) for u in model.estimator_.loadings_]
+    apart = np.einsum("kpr,nkrc,kqc->nkpq", loadings[0], cores[0] - cores[1], loadings[1])
+    by_hand = np.sqrt((apart**2).sum(axis=(2, 3))).sum(axis=1)
+    distances, indices = model.kneighbors(X[1:2], 3)
+    np.testing.assert_allclose(distances[0], np.sort(by_hand)[:3], rtol=1e-9)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.kneighbors(X[1:2], 3)[0], distances)
+
+
+def test_no_distance_to_a_known_sample_is_negative(digits):
+    X, y = digits
+    for distance in ("data", "paper", "weighted", "fisher"):
+        known = matmix.NearestCore(matmix.LowRank(4), distance=distance).fit(X, y)
+        distances = known.kneighbors(X)[0]
+        assert (distances >= 0).all() and (distances == 0).all(), distance
+    patches = matmix.PatchRecognizer(matmix.PatchFisher(2, grid=2, random_state=0)).fit(X[::3], y[::3])
+    assert (patches.kneighbors(X[::3])[0] >= 0).all()
 
 
 def test_nearest_core_learns_a_discriminant_where_classes_have_several_samples(digits):
@@ -382,9 +400,9 @@ def test_nearest_core_learns_a_discriminant_where_classes_have_several_samples(d
     assert (chosen.distance_, asked.distance_) == ("fisher", "fisher")
     np.testing.assert_array_equal(chosen.kneighbors(X[:9])[0], asked.kneighbors(X[:9])[0])
     alone = matmix.NearestCore(low, prefit=True).fit(X[:20], np.arange(20))
-    assert alone.distance_ == "paper"
+    assert alone.distance_ == "data"
     one = matmix.NearestCore(low, prefit=True).fit(X[:20], np.zeros(20, int))
-    assert one.distance_ == "paper"
+    assert one.distance_ == "data"
 
 
 def test_not_converging_is_a_warning(digits):

@@ -1,13 +1,14 @@
 //! `matmix recognize`: whose face is it?
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use matmix::data::{DataSet, Labels, files_of};
 use matmix::picture::{Grid, ValueRange};
 use matmix::{
-    Distance, FitOptions, ModelFile, Neighbour, PatchFisher, PatchFisherOptions, PatchRecognizer, Recognizer,
+    Distance, FitOptions, Input, ModelFile, Neighbour, PatchFisher, PatchFisherOptions, PatchRecognizer,
+    Preset, Recognizer,
 };
 use serde_json::json;
 
@@ -15,7 +16,7 @@ use super::montage::spaced;
 use super::reconstruct;
 use crate::data_args::{self, Reading, Sides, load_model, range, shape};
 use crate::error::hinted;
-use crate::fit_args::choice;
+use crate::fit_args::{choice, file_of};
 use crate::kind::Kind;
 use crate::numbers::{real, whole};
 use crate::output::{self, Overwrite, Target};
@@ -29,18 +30,20 @@ const DRAWN: usize = 24;
 /// Find for every probe the nearest sample of a gallery.
 ///
 /// By the cores of a model of whole samples; or, with --method patches, by Fisher vectors over the patches of images and a regression on the
-/// labels of the gallery, where the mixture over patches is fitted to the gallery if no model is given.
+/// labels of the gallery: slower, and better on images. Without MODEL one is fitted to the gallery: for cores the model that `matmix fit`
+/// makes without options.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
+  matmix recognize --gallery known/ --probe new/
   matmix recognize --method patches --gallery known/ --probe new/ --mistakes wrong.png
   matmix recognize --method patches --gallery known/ --probe new/ --save known.mm
   matmix recognize known.mm --probe newer/
   matmix recognize faces.mm --gallery known/ --probe new/ -o found.csv
   matmix recognize faces.mm --gallery a.npy --gallery-labels a.txt --probe b.npy --distance paper")]
 pub(crate) struct Recognize {
-    /// The model file; a model of patches for --method patches, which can do without.
-    #[arg(value_name = "MODEL", required_unless_present = "method")]
+    /// The model file, a model of patches for --method patches; fitted to the gallery if not given.
+    #[arg(value_name = "MODEL")]
     model: Option<PathBuf>,
     /// The samples whose labels are known; not needed where the model file holds a gallery (--save).
     #[arg(long, value_name = "DATA", required_unless_present = "model")]
@@ -51,8 +54,9 @@ pub(crate) struct Recognize {
     /// What samples are compared by; the cores if not given.
     #[arg(long, value_enum)]
     method: Option<Method>,
-    /// paper: the sum over all components; weighted: by the responsibilities; fisher: a discriminant learned on the
-    /// gallery; auto: fisher where the gallery has two or more samples of every label (and at most 4096), paper otherwise.
+    /// How cores are compared. data: in units of the data, the sum over all components; paper: as published, in units of the prior;
+    /// weighted: the published one by responsibilities; fisher: a discriminant learned on the gallery; auto: fisher where the
+    /// gallery has two or more samples of every label (and at most 4096), data otherwise.
     #[arg(long, value_parser = choice(Distance::ALL), default_value_t)]
     distance: Distance,
     /// The labels of the gallery: text lines, .npy or IDX.
@@ -167,6 +171,13 @@ impl Recognize {
             })?),
             None => None,
         };
+        if kept.is_some() && self.method != Some(Method::Patches) {
+            let message = "--save keeps a mixture over patches with its gallery";
+            return Err(hinted(
+                message,
+                "add --method patches, or keep a model of whole samples with `matmix fit`",
+            ));
+        }
         if gallery.is_none() && picture.is_some() {
             let message = "--mistakes shows images of the gallery, which a model file does not hold";
             return Err(hinted(message, "name them with --gallery DATA"));
@@ -174,18 +185,20 @@ impl Recognize {
         let spinner =
             working(quiet, format!("comparing {}", plural(probe.samples.len(), "probe")), &probe.samples);
         let kept_before = file.as_ref().and_then(|file| file.gallery.as_ref());
-        let (by, nearest) = match (self.method, &file, &self.model, gallery.as_ref().zip(known)) {
-            (_, Some(file), _, None) => (None, known_to(file, &probe)?),
-            (Some(Method::Patches), file, _, Some((gallery, known))) => {
+        let (by, nearest) = match (self.method, &file, gallery.as_ref().zip(known)) {
+            (_, Some(file), None) => (None, known_to(file, &probe)?),
+            (Some(Method::Patches), file, Some((gallery, known))) => {
                 (None, self.by_patches(file.as_ref(), gallery, known, &probe, kept)?)
             }
-            (_, Some(file), Some(path), Some((gallery, known))) => {
-                let (distance, nearest) = self.by_cores(file, path, gallery, known, &probe)?;
+            (_, file, Some((gallery, known))) => {
+                let (distance, nearest) = match file {
+                    Some(file) => self.by_cores(file, gallery, known, &probe)?,
+                    None => self.by_cores(&self.fitted_to(gallery)?, gallery, known, &probe)?,
+                };
                 (Some(distance), nearest)
             }
-            _ => {
-                let message = "--method cores needs a model file";
-                return Err(hinted(message, "`matmix fit DATA -k 10 -r 4x4 -o MODEL` makes one"));
+            (_, None, None) => {
+                return Err(hinted("a gallery is missing", "name known samples with --gallery DATA"));
             }
         };
         drop(spinner);
@@ -247,14 +260,24 @@ impl Recognize {
         output::result(&text)
     }
 
+    /// The model that `matmix fit` makes of the gallery without options.
+    fn fitted_to(&self, gallery: &DataSet) -> anyhow::Result<ModelFile> {
+        let options =
+            FitOptions { seed: self.patches.seed, missing: self.reading.missing(), ..FitOptions::default() };
+        let preset = Preset::for_order(gallery.samples.order(), options.components);
+        let fit = preset.fit(&gallery.samples, &options, &mut |_| ControlFlow::Continue(()))?;
+        let input = Input::of(gallery.samples.shape(), &gallery.samples)?;
+        Ok(file_of(&fit, self.reading.remembered(input, None, gallery), &options))
+    }
+
     fn by_cores(
         &self,
         file: &ModelFile,
-        path: &Path,
         gallery: &DataSet,
         known: &Labels,
         probe: &DataSet,
     ) -> anyhow::Result<(Distance, Vec<Neighbour>)> {
+        let path = self.model.as_deref().unwrap_or(Path::new("the model fitted to the gallery"));
         let (g, p) = (view(file, path, gallery)?, view(file, path, probe)?);
         let recognizer = Recognizer::new(&file.model, &g, &known.index, self.distance)?;
         let found = recognizer.neighbours(&p, 1)?;

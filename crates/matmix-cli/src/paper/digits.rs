@@ -38,7 +38,7 @@ pub(super) fn run(setting: &Setting) -> anyhow::Result<String> {
             seconds: fit.history.seconds,
             train_error: errors.last().copied().unwrap_or(f64::NAN),
             test_error: f64::NAN,
-            accuracy: [f64::NAN; 3],
+            accuracy: [f64::NAN; 4],
             errors,
         })
     })?;

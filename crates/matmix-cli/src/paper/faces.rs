@@ -10,7 +10,7 @@ use super::figure::{Panel, Series, chart};
 use super::method::{ITERATIONS, Method};
 use super::published::{Published, Value, table as published};
 use super::split::{Split, split};
-use super::store::{Job, Row};
+use super::store::{DISTANCES, Job, Row};
 use super::{Experiment, Setting, mean_std, patches, rows};
 use crate::commands::montage::spaced;
 use crate::error::hinted;
@@ -51,8 +51,9 @@ pub(super) fn run(setting: &Setting) -> anyhow::Result<String> {
     let mut report = format!(
         "# {}: recognition accuracy in percent\n\n\
          {} images for training and {} for testing, pixels times {:.4}, T = {ITERATIONS}, ε = {TOLERANCE}, {}{}, algorithm `{}`; mean ±\n\
-         standard deviation. Nearest neighbour with the paper's distance; `weighted` is its footnote, `fisher` a\n\
-         discriminant learned on the training images, beyond the paper.\n\n{}\n",
+         standard deviation. Nearest neighbour with the paper's distance; `data` compares cores in units of the data,\n\
+         `weighted` is the paper's footnote, `fisher` a discriminant learned on the training images, beyond the paper.\n\
+         For GLRAM `data` is the paper's distance.\n\n{}\n",
         published.title,
         splits[0].train.len(),
         splits[0].test.len(),
@@ -110,9 +111,8 @@ fn measure(setting: &Setting, labels: &Labels, split: &Split, job: &Job) -> anyh
     let train = job.method.view(&train)?;
     let classes = |places: &[usize]| places.iter().map(|&n| labels.index[n]).collect::<Vec<_>>();
     let (known, asked) = (classes(&split.train), classes(&split.test));
-    let mut accuracy = [f64::NAN; 3];
-    for (value, distance) in accuracy.iter_mut().zip([Distance::Paper, Distance::Weighted, Distance::Fisher])
-    {
+    let mut accuracy = [f64::NAN; 4];
+    for (value, distance) in accuracy.iter_mut().zip(DISTANCES) {
         *value = Recognizer::new(&fit.model, &train, &known, distance)?.evaluate(&test, &asked)?.accuracy;
     }
     Ok(Row {
@@ -133,9 +133,11 @@ fn of(results: &[Row], method: Method, k: usize, r: usize) -> impl Iterator<Item
     results.iter().filter(wanted)
 }
 
-/// Mean and deviation with the distance `which`.
-fn ours(results: &[Row], method: Method, k: usize, r: usize, which: usize) -> Value {
-    mean_std(&of(results, method, k, r).map(|row| row.accuracy[which]).collect::<Vec<_>>())
+/// Mean and deviation with this distance.
+fn ours(results: &[Row], method: Method, k: usize, r: usize, distance: Distance) -> Value {
+    let accuracy =
+        |row: &Row| DISTANCES.iter().zip(row.accuracy).find(|(d, _)| **d == distance).map(|(_, a)| a);
+    mean_std(&of(results, method, k, r).filter_map(accuracy).collect::<Vec<_>>())
 }
 
 pub(super) fn percent((mean, std): Value) -> String {
@@ -154,57 +156,62 @@ fn table(published: &Published, results: &[Row]) -> Table {
         "ours, r",
         "mixB2DPPCA published",
         "ours",
+        "data",
         "weighted",
         "fisher",
     ]);
     for line in published.lines {
         for (k, (ppca, b2d)) in published.components.into_iter().zip(line.mixtures) {
-            let ours = |method, which| percent(ours(results, method, k, line.r, which));
+            let ours = |method, distance| percent(ours(results, method, k, line.r, distance));
             table.row([
                 line.r.to_string(),
                 k.to_string(),
                 format!("{:.1}", 100.0 * line.glram),
-                ours(Method::Glram, 0),
-                ours(Method::Glram, 2),
+                ours(Method::Glram, Distance::Paper),
+                ours(Method::Glram, Distance::Fisher),
                 percent(ppca),
-                ours(Method::MixPpca, 0),
-                ours(Method::MixPpcaFew, 0),
+                ours(Method::MixPpca, Distance::Paper),
+                ours(Method::MixPpcaFew, Distance::Paper),
                 percent(b2d),
-                ours(Method::MixB2d, 0),
-                ours(Method::MixB2d, 1),
-                ours(Method::MixB2d, 2),
+                ours(Method::MixB2d, Distance::Paper),
+                ours(Method::MixB2d, Distance::Data),
+                ours(Method::MixB2d, Distance::Weighted),
+                ours(Method::MixB2d, Distance::Fisher),
             ]);
         }
     }
     table
 }
 
-/// How often the order of the models is the published one.
+/// The number of cells with the published order of the models, by the paper's distance and in units of the data.
 fn summary(published: &Published, results: &[Row]) -> String {
     let others = [Method::Glram, Method::MixPpca, Method::MixPpcaFew];
     let mut cells = 0;
     let mut theirs = [0; 3];
-    let mut here = [0; 3];
+    let mut here = [[0; 2]; 3];
     let mut apart = 0.0;
     for line in published.lines {
         for (k, (ppca, b2d)) in published.components.into_iter().zip(line.mixtures) {
-            let mean = |method| ours(results, method, k, line.r, 0).0;
+            let mean = |method, distance| ours(results, method, k, line.r, distance).0;
             cells += 1;
-            apart += (mean(Method::MixB2d) - b2d.0).abs();
+            apart += (mean(Method::MixB2d, Distance::Paper) - b2d.0).abs();
             for (j, other) in others.into_iter().enumerate() {
                 // The paper does not say how many factors its mixture of PPCA has.
                 let printed = if other == Method::Glram { line.glram } else { ppca.0 };
                 theirs[j] += usize::from(b2d.0 > printed);
-                here[j] += usize::from(mean(Method::MixB2d) > mean(other));
+                for (here, distance) in here[j].iter_mut().zip([Distance::Paper, Distance::Data]) {
+                    *here += usize::from(mean(Method::MixB2d, distance) > mean(other, distance));
+                }
             }
         }
     }
-    let mut table = Table::new(["claim", "published", "ours"]);
+    let mut table = Table::new(["claim", "published", "ours", "data"]);
     for (j, other) in others.into_iter().enumerate() {
         table.row([
             format!("mixB2DPPCA above {}", other.name()),
             format!("{} of {cells}", theirs[j]),
-            format!("{} of {cells}", here[j]),
+            format!("{} of {cells}", here[j][0]),
+            format!("{} of {cells}", here[j][1]),
         ]);
     }
     format!(

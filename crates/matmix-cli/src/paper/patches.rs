@@ -50,7 +50,7 @@ pub(super) fn measure(setting: &Setting, labels: &Labels, split: &Split, job: &J
         seconds: started.elapsed().as_secs_f64(),
         train_error: f64::NAN,
         test_error: f64::NAN,
-        accuracy: [found.accuracy, f64::NAN, f64::NAN],
+        accuracy: [found.accuracy, f64::NAN, f64::NAN, f64::NAN],
         errors: vec![],
     })
 }

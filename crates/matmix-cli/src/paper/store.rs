@@ -7,13 +7,18 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::anyhow;
+use matmix::Distance;
 
 use super::method::Method;
 use crate::error::hinted;
 use crate::progress::steps;
 
 const HEAD: &str = "model,k,r,repeat,iterations,seconds,train_error,test_error,\
-accuracy_paper,accuracy_weighted,accuracy_fisher,errors";
+accuracy_paper,accuracy_data,accuracy_weighted,accuracy_fisher,errors";
+
+/// The distances of recognition, in the order of their columns.
+pub(super) const DISTANCES: [Distance; 4] =
+    [Distance::Paper, Distance::Data, Distance::Weighted, Distance::Fisher];
 
 /// One cell of the grid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,8 +37,8 @@ pub(super) struct Row {
     pub(super) seconds: f64,
     pub(super) train_error: f64,
     pub(super) test_error: f64,
-    /// With the distances `paper`, `weighted` and `fisher`.
-    pub(super) accuracy: [f64; 3],
+    /// With each of `DISTANCES`.
+    pub(super) accuracy: [f64; DISTANCES.len()],
     /// e over the iterations.
     pub(super) errors: Vec<f64>,
 }
@@ -42,9 +47,9 @@ impl Row {
     fn line(&self) -> String {
         let errors: Vec<String> = self.errors.iter().map(|e| format!("{e:.6}")).collect();
         let j = &self.job;
-        let [paper, weighted, fisher] = self.accuracy;
+        let accuracy = self.accuracy.map(|accuracy| format!("{accuracy:.6}"));
         format!(
-            "{},{},{},{},{},{:.3},{:.6},{:.6},{paper:.6},{weighted:.6},{fisher:.6},{}\n",
+            "{},{},{},{},{},{:.3},{:.6},{:.6},{},{}\n",
             j.method.key(),
             j.k,
             j.r,
@@ -53,6 +58,7 @@ impl Row {
             self.seconds,
             self.train_error,
             self.test_error,
+            accuracy.join(","),
             errors.join(" ")
         )
     }
@@ -61,7 +67,7 @@ impl Row {
         let f: Vec<&str> = line.split(',').collect();
         let number = |i: usize| f.get(i)?.parse::<f64>().ok();
         let whole = |i: usize| f.get(i)?.parse::<usize>().ok();
-        if f.len() != 12 {
+        if f.len() != 9 + DISTANCES.len() {
             return None;
         }
         Some(Self {
@@ -70,8 +76,8 @@ impl Row {
             seconds: number(5)?,
             train_error: number(6)?,
             test_error: number(7)?,
-            accuracy: [number(8)?, number(9)?, number(10)?],
-            errors: f[11].split_whitespace().map(|e| e.parse().ok()).collect::<Option<_>>()?,
+            accuracy: [number(8)?, number(9)?, number(10)?, number(11)?],
+            errors: f[12].split_whitespace().map(|e| e.parse().ok()).collect::<Option<_>>()?,
         })
     }
 }
@@ -97,7 +103,8 @@ impl Store {
         let text = std::fs::read_to_string(&path).unwrap_or_default();
         let whole = &text[..text.rfind('\n').map_or(0, |at| at + 1)];
         let rows: Vec<Row> = whole.lines().filter_map(Row::parse).collect();
-        // A kill can leave half a line behind: what is whole is written anew before more is added.
+        // A kill can leave half a line behind, and other versions measured other distances: whole rows are written anew before
+        // more are added.
         let kept: String = rows.iter().map(Row::line).collect();
         crate::output::text(&path, &format!("{HEAD}\n{kept}"))?;
         let file = OpenOptions::new().append(true).open(&path)?;
@@ -164,7 +171,7 @@ mod tests {
             seconds: 0.5,
             train_error: 1.0,
             test_error: f64::NAN,
-            accuracy: [0.5, 0.25, 1.0],
+            accuracy: [0.5, 0.75, 0.25, 1.0],
             errors: vec![2.0, 1.0],
         };
         let store = Store::open(folder.path(), &settings).unwrap();

@@ -174,6 +174,10 @@ fn a_report_is_one_page_with_what_was_asked_for() {
     assert!(page.starts_with("<!DOCTYPE html>") && page.trim_end().ends_with("</html>"));
     assert!(page.contains("Digits &amp; &lt;more&gt;") && !page.contains("<more>"));
     assert!(page.contains("fisher") && page.contains("ink"), "recognition and values");
+    let few =
+        ["report", "m.mm", "demo:mnist", "--take", "80:120", "-o", "d.html", "-q", "--recognize", "data"];
+    ok(path, &few);
+    assert!(std::fs::read_to_string(path.join("d.html")).unwrap().contains("by the distance “data”"));
     fit(path, "g.mm", &["--model", "glram"]);
     let axes = ["--axes", "row, column (cm)=0:2.7", "--held-out", "demo:mnist", "-o", "held.html", "-q"];
     ok(path, &[&["report", "m.mm", "demo:mnist", "--take", "0:60"][..], &axes].concat());
@@ -242,7 +246,9 @@ fn recognition() {
     let args = |distance| [&["recognize", "m.mm", "--distance", distance], &sets[..]].concat();
     snapshot!("recognize", path, &args("paper"));
     snapshot!("recognize_fisher", path, &args("fisher"));
-    ok(path, &args("weighted"));
+    for distance in ["data", "weighted"] {
+        ok(path, &args(distance));
+    }
     // Two or more known samples of every digit: without being asked the discriminant, and it says so.
     let plainly = [&["recognize", "m.mm"], &sets[..]].concat();
     assert_eq!(ok(path, &plainly).stdout, ok(path, &args("fisher")).stdout);
@@ -250,7 +256,7 @@ fn recognition() {
     let told: serde_json::Value =
         serde_json::from_slice(&ok(path, &[&one_of_each[..], &["--gallery", "demo:mnist"]].concat()).stdout)
             .unwrap();
-    assert_eq!(told["distance"], "paper");
+    assert_eq!(told["distance"], "data");
 }
 
 #[test]

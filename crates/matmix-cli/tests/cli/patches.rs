@@ -85,7 +85,14 @@ fn digits_are_recognised_by_their_patches() {
     let without = ["recognize", "m.mm", "--probe", "asked.npy"];
     ok(path, &["fit", "known.npy", "-k", "1", "-r", "2", "-o", "m.mm", "-q"]);
     snapshot!("recognize_no_gallery", path, &without);
-    snapshot!("recognize_no_model", path, &[&["recognize"], &sets[..], &["--method", "cores"]].concat());
+    // Without a model, and without options: one is fitted to the gallery.
+    snapshot!("recognize_no_model", path, &[&["recognize"], &sets[..]].concat());
+    ok(path, &["fit", "known.npy", "-o", "plain.mm", "-q"]);
+    let by = |more: &[&str]| ok(path, &[&["recognize"], more, &sets[..], &["-o", "-"]].concat()).stdout;
+    assert_eq!(by(&["plain.mm"]), by(&[]));
+    assert_eq!(by(&["--method", "cores"]), by(&[]));
+    snapshot!("recognize_save_cores", path, &[&["recognize"], &sets[..], &["--save", "x.mm"]].concat());
+    snapshot!("recognize_nothing_known", path, &["recognize", "--probe", "asked.npy"]);
     assert!(
         !run(path, &[&["recognize", "p.mm"], &sets[..]].concat()).status.success(),
         "no cores of whole samples"

@@ -27,7 +27,7 @@ impl Fisher {
             return Err(Error::Option {
                 option: "distance",
                 value: "fisher on a gallery of one class".into(),
-                expected: "paper or weighted, or a gallery of at least two classes",
+                expected: "data, paper or weighted, or a gallery of at least two classes",
             });
         }
         let mut mean = vec![0.0; dim];
@@ -57,7 +57,7 @@ impl Fisher {
         let degenerate = || Error::Option {
             option: "distance",
             value: "fisher on a gallery whose cores are all the same".into(),
-            expected: "paper or weighted",
+            expected: "data, paper or weighted",
         };
         // What rounding leaves of features that are all the same.
         if spread <= 1e-28 * features.iter().map(|x| x * x).sum::<f64>() / count {

@@ -4,7 +4,7 @@ use super::fisher::Fisher;
 use super::search::Index;
 use super::{Distance, Neighbour, check_classes, check_count};
 use crate::cpu::Cpu;
-use crate::error::{Error, Result};
+use crate::error::{Counted, Error, Result};
 use crate::model::Model;
 use crate::parallel;
 use crate::pass::{Content, Engine, Reader, Writer};
@@ -18,10 +18,12 @@ const LEARNED: usize = 1 << 12;
 /// can travel to where they are; nothing is learned again there.
 ///
 /// ```
-/// use matmix::{CoreGallery, Distance};
+/// use matmix::{CoreGallery, Distance, LowRank, Matrix};
 ///
 /// // Two samples under one component with cores of two numbers.
-/// let known = CoreGallery::new(vec![3.0, 4.0, 0.0, 1.0], vec![1.0, 1.0], &[7, 8], Distance::Paper)?;
+/// let model = LowRank::new(&[2], vec![0.0; 2], vec![Matrix::identity(2, 2)])?.into();
+/// let (cores, responsibilities) = (vec![3.0, 4.0, 0.0, 1.0], vec![1.0, 1.0]);
+/// let known = CoreGallery::new(&model, cores, responsibilities, &[7, 8], Distance::Paper)?;
 /// let there = CoreGallery::from_bytes(&known.to_bytes())?;
 /// let found = there.neighbours(vec![0.0, 0.0], vec![1.0], 2)?;
 /// let [near, far] = [0, 1].map(|i| (found[0][i].class, found[0][i].distance));
@@ -33,37 +35,56 @@ pub struct CoreGallery {
     distance: Distance,
     /// How many responsibilities and numbers in all cores a new sample has.
     sides: [usize; 2],
-    /// What is compared: along the directions of the discriminant, if there is one.
+    /// The compared values: cores after `transform`.
     features: Features,
     index: Index,
     classes: Vec<usize>,
-    fisher: Option<Fisher>,
+    transform: Transform,
+}
+
+/// The transformation of a sample's cores before comparison, once for each sample.
+#[derive(Debug, Clone)]
+enum Transform {
+    /// Nothing.
+    None,
+    /// Every latent value of all components times its standard deviation in the data.
+    Scale(Vec<f64>),
+    /// The discriminant.
+    Fisher(Fisher),
 }
 
 impl CoreGallery {
-    /// Learns a gallery from the cores of its samples under all components, N × K·ρ, their responsibilities, N × K, and one class (a
-    /// number from 0) per sample. A low-rank model is one component, whose responsibilities are 1.
+    /// Learns a gallery from the cores of its samples under all components of a model, N × K·ρ, their responsibilities, N × K, and one
+    /// class (a number from 0) per sample. A low-rank model is one component, whose responsibilities are 1.
     ///
     /// # Errors
-    /// If these do not fit each other, there are too many classes, or a discriminant was asked for and cannot be learned.
+    /// If these do not fit each other or the model, there are too many classes, or `Fisher` is the distance and cannot be learned.
     pub fn new(
+        model: &Model,
         cores: Vec<f64>,
         responsibilities: Vec<f64>,
         classes: &[usize],
         distance: Distance,
     ) -> Result<Self> {
         check_classes(classes)?;
-        let n = classes.len();
-        if n == 0 || responsibilities.is_empty() || !responsibilities.len().is_multiple_of(n) {
-            return Err(Error::DataLength { shape: vec![n], found: responsibilities.len() });
+        let features = Features::new(cores, responsibilities, model.n_components(), model.core_len())?;
+        if classes.is_empty() || classes.len() != features.n {
+            return Err(Error::Count {
+                what: Counted::Labels,
+                expected: features.n.max(1),
+                found: classes.len(),
+            });
         }
-        let components = responsibilities.len() / n;
-        let core_len = cores.len() / responsibilities.len();
-        Self::of(Features::new(cores, responsibilities, components, core_len)?, classes, distance)
+        Self::of(model, features, classes, distance)
     }
 
     /// The same from features; one class per sample.
-    pub(super) fn of(mut features: Features, classes: &[usize], distance: Distance) -> Result<Self> {
+    pub(super) fn of(
+        model: &Model,
+        features: Features,
+        classes: &[usize],
+        distance: Distance,
+    ) -> Result<Self> {
         let sides = [features.components, features.components * features.core_len];
         let learn = || Fisher::learn(&features.cores, features.n, classes);
         let fisher = match distance {
@@ -72,16 +93,16 @@ impl CoreGallery {
             Distance::Auto if several_of_each(classes) && classes.len() <= LEARNED => learn().ok(),
             _ => None,
         };
-        let distance = match (distance, &fisher) {
-            (_, Some(_)) => Distance::Fisher,
-            (Distance::Auto, None) => Distance::Paper,
-            _ => distance,
+        let (distance, transform) = match (distance, fisher) {
+            (_, Some(fisher)) => (Distance::Fisher, Transform::Fisher(fisher)),
+            (Distance::Auto | Distance::Data, None) => {
+                (Distance::Data, Transform::Scale(standard_deviations(model)))
+            }
+            (distance, None) => (distance, Transform::None),
         };
-        if let Some(fisher) = &fisher {
-            features = fisher.features(&features);
-        }
+        let features = transform.apply(features);
         let index = Index::new(&features, distance);
-        Ok(Self { distance, sides, features, index, classes: classes.to_vec(), fisher })
+        Ok(Self { distance, sides, features, index, classes: classes.to_vec(), transform })
     }
 
     /// What samples are compared by: never `Auto`, but what that came to.
@@ -119,10 +140,8 @@ impl CoreGallery {
     }
 
     /// The same for features of the gallery's own model, and a count that was checked.
-    pub(super) fn nearest(&self, mut probes: Features, count: usize) -> Vec<Vec<Neighbour>> {
-        if let Some(fisher) = &self.fisher {
-            probes = fisher.features(&probes);
-        }
+    pub(super) fn nearest(&self, probes: Features, count: usize) -> Vec<Vec<Neighbour>> {
+        let probes = self.transform.apply(probes);
         let exact = |n, m| plain_distance(&probes, n, &self.features, m, self.distance);
         let found = self.index.nearest(&probes, self.distance, count, Cpu::best(), exact);
         let neighbour = |(distance, index)| Neighbour { index, class: self.classes[index], distance };
@@ -131,15 +150,17 @@ impl CoreGallery {
 
     /// The gallery as bytes, versioned and with a checksum.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut to = Writer::new(Content::Gallery, u8::from(self.fisher.is_some()));
+        let mut to = Writer::new(Content::Gallery, u8::from(matches!(self.transform, Transform::Fisher(_))));
         to.name(self.distance.name());
         to.sizes(&self.sides);
         to.sizes(&self.classes);
         to.size(self.features.components);
         to.reals(&self.features.cores);
         to.reals(&self.features.gamma);
-        if let Some(fisher) = &self.fisher {
-            fisher.write(&mut to);
+        match &self.transform {
+            Transform::None => {}
+            Transform::Scale(factors) => to.reals(factors),
+            Transform::Fisher(fisher) => fisher.write(&mut to),
         }
         to.finish()
     }
@@ -154,19 +175,57 @@ impl CoreGallery {
         let sides = from.fixed_sizes()?;
         let (classes, components) = (from.sizes()?, from.size()?);
         let (cores, gamma) = (from.reals()?, from.reals()?);
-        let fisher = if learned == 1 { Some(Fisher::read(&mut from, sides[1])?) } else { None };
+        let transform = match (learned, distance) {
+            (1, _) => Transform::Fisher(Fisher::read(&mut from, sides[1])?),
+            (_, Distance::Data) => Transform::Scale(from.reals()?),
+            _ => Transform::None,
+        };
         let core_len = cores.len() / gamma.len().max(1);
         let features = Features::new(cores, gamma, components, core_len);
         let features = features.map_err(|e| from.wrong(e.to_string()))?;
-        let along = fisher.as_ref().map_or(sides[1], Fisher::directions);
-        let fits = sides[0] > 0 && sides[1].is_multiple_of(sides[0]) && components * core_len == along;
+        let along = match &transform {
+            Transform::None => sides[1],
+            Transform::Scale(factors) => factors.len(),
+            Transform::Fisher(fisher) => fisher.directions(),
+        };
+        let fits = sides[0] > 0
+            && sides[1].is_multiple_of(sides[0])
+            && components * core_len == along
+            && (learned == 1 || along == sides[1]);
         if !fits || classes.is_empty() || classes.len() != features.n {
             return Err(from.wrong("their lengths do not fit each other"));
         }
         check_classes(&classes).map_err(|e| from.wrong(e.to_string()))?;
         from.finish()?;
         let index = Index::new(&features, distance);
-        Ok(Self { distance, sides, features, index, classes, fisher })
+        Ok(Self { distance, sides, features, index, classes, transform })
+    }
+}
+
+impl Transform {
+    fn apply(&self, mut features: Features) -> Features {
+        match self {
+            Transform::None => {}
+            Transform::Scale(factors) => {
+                for core in features.cores.chunks_exact_mut(factors.len()) {
+                    core.iter_mut().zip(factors).for_each(|(x, factor)| *x *= factor);
+                }
+            }
+            Transform::Fisher(fisher) => return fisher.features(&features),
+        }
+        features
+    }
+}
+
+/// The standard deviation that each latent value of each component adds to the data: its core times these is in units of the data.
+/// The loadings of a component are orthogonal (its canonical form) and those of a low-rank model orthonormal, so that
+/// ‖L (B_a − B_b) Rᵀ‖ is the distance of cores whose entries were multiplied by the lengths of their columns.
+fn standard_deviations(model: &Model) -> Vec<f64> {
+    match model {
+        Model::Mixture(model) => {
+            model.components().iter().flat_map(|c| c.core_variances()).map(f64::sqrt).collect()
+        }
+        Model::LowRank(model) => vec![1.0; model.core_len()],
     }
 }
 
@@ -222,8 +281,12 @@ pub(super) fn plain_distance(
 ) -> f64 {
     let (a, b) = (probes.row(n), gallery.row(m));
     if distance == Distance::Fisher {
-        // Both are unit vectors.
-        return 1.0 - a.iter().zip(b).map(|(x, y)| x * y).sum::<f64>();
+        // Zeros have no direction and no angle with any other.
+        if [a, b].iter().any(|x| x.iter().all(|&x| x == 0.0)) {
+            return 1.0;
+        }
+        // 1 − ⟨a, b⟩ of unit vectors, which rounding would make negative or lose where they are near each other.
+        return 0.5 * a.iter().zip(b).map(|(x, y)| (x - y) * (x - y)).sum::<f64>();
     }
     let k = probes.components;
     let (a_gamma, b_gamma) = (&probes.gamma[n * k..(n + 1) * k], &gallery.gamma[m * k..(m + 1) * k]);

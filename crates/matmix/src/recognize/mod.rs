@@ -46,10 +46,14 @@ choices! {
     /// ```
     pub enum Distance {
         /// `Fisher` where it can be learned: at least two classes, two or more samples of each, and a gallery of at most 4,096
-        /// samples, whose discriminant takes time with their cube. `Paper` otherwise, and where all cores are the same.
+        /// samples, whose discriminant takes time with their cube. `Data` otherwise, and where all cores are the same.
         #[default]
         Auto = "auto",
-        /// The paper's Σ_k ‖B_a^(k) − B_b^(k)‖_F over all components; for a `LowRank`, ‖B_a − B_b‖_F.
+        /// Cores in units of the data: Σ_k ‖L_k (B_a^(k) − B_b^(k)) R_kᵀ‖_F over all components, the same of any order. For a
+        /// `LowRank`, whose cores are in these units, ‖B_a − B_b‖_F.
+        Data = "data",
+        /// The paper's Σ_k ‖B_a^(k) − B_b^(k)‖_F over all components, in units of the prior: a direction of little variance counts as
+        /// much as one of much. For a `LowRank`, ‖B_a − B_b‖_F.
         Paper = "paper",
         /// The paper's footnote: each term weighted by γ_ak γ_bk.
         Weighted = "weighted",
@@ -142,7 +146,7 @@ impl Recognizer {
             });
         }
         check_classes(classes)?;
-        let gallery = CoreGallery::of(Features::of(model, gallery)?, classes, distance)?;
+        let gallery = CoreGallery::of(model, Features::of(model, gallery)?, classes, distance)?;
         Ok(Self { model: model.clone(), gallery })
     }
 

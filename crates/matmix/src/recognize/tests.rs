@@ -78,6 +78,7 @@ fn the_nearest_are_those_of_the_plain_formula() {
             let probes = features(2, m, components, len, spread, far);
             let name = format!("{n} and {m} of {components}×{len}, spread {spread}, at {far}");
             check(&probes, &gallery, Distance::Paper, &name);
+            check(&probes, &gallery, Distance::Data, &name);
             check(&probes, &gallery, Distance::Weighted, &name);
             check(&unit(probes), &unit(gallery), Distance::Fisher, &name);
         }
@@ -119,6 +120,28 @@ fn few_pairs_need_the_exact_distance() {
         let share = computed.into_inner() as f64 / (2000.0 * 100.0);
         assert!(share < 0.02, "{distance:?}: {share}");
     }
+}
+
+/// Rounding leaves products of unit vectors above 1, and vectors of zeros without a direction.
+#[test]
+fn no_angle_is_negative_and_zeros_are_as_far_as_a_right_angle() {
+    let gallery = unit(features(8, 300, 2, 7, 1.0, 0.0));
+    let turned = |mut of: Features, by: f64| {
+        of.cores.iter_mut().for_each(|x| *x *= by);
+        of
+    };
+    // As near as double precision has it, and the very same.
+    for probes in [gallery.clone(), turned(gallery.clone(), 1.0 + f64::EPSILON)] {
+        for n in 0..300 {
+            let near = plain_distance(&probes, n, &gallery, n, Distance::Fisher);
+            assert!((0.0..1e-30).contains(&near), "{near}");
+        }
+    }
+    let mut with_zeros = gallery.clone();
+    with_zeros.cores[14 * 5..14 * 6].fill(0.0);
+    assert_eq!(plain_distance(&with_zeros, 5, &gallery, 9, Distance::Fisher), 1.0);
+    check(&with_zeros, &gallery, Distance::Fisher, "probes of zeros");
+    check(&gallery, &with_zeros, Distance::Fisher, "a gallery with zeros");
 }
 
 /// Two samples that hardly share a component are as far apart as they are in it, however small the weight.

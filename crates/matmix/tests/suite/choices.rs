@@ -48,7 +48,7 @@ fn what_is_typed_is_what_is_shown_and_kept() {
     round_trip::<ColourMap>(&["grey", "diverging"]);
     round_trip::<Contrast>(&["0.1", "2", "kept", "none"]);
     round_trip::<Colours>(&["auto", "grey", "sequential", "diverging"]);
-    round_trip::<Distance>(&["auto", "paper", "weighted", "fisher"]);
+    round_trip::<Distance>(&["auto", "data", "paper", "weighted", "fisher"]);
     round_trip::<Dof>(&["estimated", "shared", "5.5"]);
     round_trip::<Element>(&["u8", "f32", "f64"]);
     round_trip::<FillValue>(&["255", "-9999.5", "below:0", "below:-0.25"]);

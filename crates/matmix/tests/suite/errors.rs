@@ -231,7 +231,7 @@ fn options_out_of_range() {
     is(fit_low_rank(&six(), &LowRankOptions { tol: -1.0, ..LowRankOptions::default() }).unwrap_err(), "tol");
     let error = Distance::from_str("euclid").unwrap_err();
     assert!(matches!(error, Error::Choice { what: "Distance", .. }), "{error:?}");
-    says(&error, "`euclid` is no Distance; choose one of auto, paper, weighted, fisher");
+    says(&error, "`euclid` is no Distance; choose one of auto, data, paper, weighted, fisher");
     for factor in [0.0, f64::NAN, f64::NEG_INFINITY] {
         is(six().scaled(factor).unwrap_err(), "scale");
     }

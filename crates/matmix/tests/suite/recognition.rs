@@ -4,9 +4,10 @@ use std::str::FromStr;
 
 use crate::planted::{assert_close, drawn, normals, random_mixture};
 use matmix::error::Counted;
+use matmix::linalg::expand;
 use matmix::{
-    Component, Distance, Error, LowRank, LowRankOptions, Matrix, Mixture, Model, Recognizer, Samples,
-    fit_low_rank,
+    Component, CoreGallery, Distance, Error, LowRank, LowRankOptions, Matrix, Mixture, Model, Recognizer,
+    Samples, fit_low_rank,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -69,6 +70,80 @@ fn the_papers_distance_is_its_formula() {
     }
 }
 
+/// Σ_k ‖L_k (B_a^(k) − B_b^(k)) R_kᵀ‖ with the differences written out as samples, for vectors, matrices and tensors.
+#[test]
+fn the_distance_in_units_of_the_data_is_its_dense_formula() {
+    let sides: [(&[usize], &[usize]); 3] = [(&[9], &[4]), (&[5, 4], &[3, 2]), (&[4, 3, 3], &[2, 3, 2])];
+    for (shape, rank) in sides {
+        for k in [1, 3] {
+            let model = random_mixture(31, shape, rank, k);
+            let (gallery, probes) = (drawn(&model, 12, 32), drawn(&model, 7, 33));
+            let (a, b) = (model.project(&probes).unwrap(), model.project(&gallery).unwrap());
+            let classes: Vec<usize> = (0..12).collect();
+            let recognizer =
+                Recognizer::new(&Model::Mixture(model.clone()), &gallery, &classes, Distance::Data).unwrap();
+            let len = model.core_len();
+            for (n, neighbours) in recognizer.neighbours(&probes, 12).unwrap().iter().enumerate() {
+                assert!(neighbours.is_sorted_by(|x, y| x.distance <= y.distance));
+                for neighbour in neighbours {
+                    let dense = |k: usize| {
+                        let core =
+                            |of: &[f64], n: usize| of[(n * model.n_components() + k) * len..][..len].to_vec();
+                        let (a, b) = (core(&a.cores, n), core(&b.cores, neighbour.index));
+                        let apart: Vec<f64> = a.iter().zip(&b).map(|(a, b)| a - b).collect();
+                        let x = expand(&apart, model.components()[k].loadings());
+                        x.iter().map(|x| x * x).sum::<f64>().sqrt()
+                    };
+                    let expected: f64 = (0..k).map(dense).sum();
+                    assert_close(&[neighbour.distance], &[expected], 1e-12, "Σ_k ‖L (B_a − B_b) Rᵀ‖");
+                }
+            }
+        }
+    }
+}
+
+/// The cores of a low-rank model are in units of the data.
+#[test]
+fn low_rank_models_have_one_distance_in_either_unit() {
+    let gallery = drawn(&random_mixture(34, &[6, 5], &[3, 2], 2), 20, 35);
+    let classes: Vec<usize> = (0..20).collect();
+    for rank in [vec![2], vec![3, 2]] {
+        let low = fit_low_rank(&gallery, &LowRankOptions { rank, ..LowRankOptions::default() }).unwrap();
+        let model = Model::LowRank(low.model);
+        let found = |distance| {
+            let recognizer = Recognizer::new(&model, &gallery, &classes, distance).unwrap();
+            assert_eq!(recognizer.distance(), distance);
+            recognizer.neighbours(&gallery, 5).unwrap()
+        };
+        assert_eq!(found(Distance::Data), found(Distance::Paper));
+    }
+}
+
+#[test]
+fn a_gallery_that_travels_finds_the_same_by_every_distance() {
+    let model = random_mixture(36, &[5, 4], &[2, 2], 3);
+    let (gallery, probes) = (drawn(&model, 12, 37), drawn(&model, 5, 38));
+    let (known, asked) = (model.project(&gallery).unwrap(), model.project(&probes).unwrap());
+    let model = Model::Mixture(model);
+    let classes: Vec<usize> = (0..12).map(|n| n % 3).collect();
+    for &distance in Distance::ALL {
+        let there =
+            CoreGallery::new(&model, known.cores.clone(), known.responsibilities.clone(), &classes, distance)
+                .unwrap();
+        let back = CoreGallery::from_bytes(&there.to_bytes()).unwrap();
+        let found = |gallery: &CoreGallery| {
+            gallery.neighbours(asked.cores.clone(), asked.responsibilities.clone(), 3).unwrap()
+        };
+        assert_eq!((back.distance(), found(&back)), (there.distance(), found(&there)));
+        let direct = Recognizer::new(&model, &gallery, &classes, distance).unwrap();
+        assert_eq!(found(&back), direct.neighbours(&probes, 3).unwrap());
+        // One class too few.
+        let (cores, gamma) = (known.cores.clone(), known.responsibilities.clone());
+        let error = CoreGallery::new(&model, cores, gamma, &classes[1..], distance).unwrap_err();
+        assert_eq!(error, Error::Count { what: Counted::Labels, expected: 12, found: 11 });
+    }
+}
+
 #[test]
 fn planted_classes_are_found_by_every_distance() {
     let model = random_mixture(4, &[6, 5], &[3, 2], 2);
@@ -77,7 +152,7 @@ fn planted_classes_are_found_by_every_distance() {
     let low =
         fit_low_rank(&gallery, &LowRankOptions { rank: vec![3, 3], ..LowRankOptions::default() }).unwrap();
     for model in [Model::Mixture(model), Model::LowRank(low.model)] {
-        for distance in [Distance::Paper, Distance::Weighted, Distance::Fisher] {
+        for &distance in Distance::ALL {
             let recognizer = Recognizer::new(&model, &gallery, &known, distance).unwrap();
             let found = recognizer.evaluate(&probes, &truth).unwrap();
             assert_eq!((found.accuracy, &found.predicted), (1.0, &truth), "{distance:?}");
@@ -121,10 +196,11 @@ fn a_gallery_recognises_itself() {
     let classes: Vec<usize> = (0..70).map(|n| n * 37 % 11).collect();
     let low = fit_low_rank(&gallery, &LowRankOptions { rank: vec![2], ..LowRankOptions::default() }).unwrap();
     for model in [Model::Mixture(model), Model::LowRank(low.model)] {
-        let recognizer = Recognizer::new(&model, &gallery, &classes, Distance::Paper).unwrap();
-        assert_eq!(recognizer.evaluate(&gallery, &classes).unwrap().accuracy, 1.0);
-        for (n, neighbours) in recognizer.neighbours(&gallery, 1).unwrap().iter().enumerate() {
-            assert_eq!((neighbours[0].index, neighbours[0].distance), (n, 0.0));
+        for &distance in Distance::ALL {
+            let recognizer = Recognizer::new(&model, &gallery, &classes, distance).unwrap();
+            for (n, neighbours) in recognizer.neighbours(&gallery, 1).unwrap().iter().enumerate() {
+                assert_eq!((neighbours[0].index, neighbours[0].distance), (n, 0.0), "{distance}");
+            }
         }
     }
 }
@@ -173,7 +249,7 @@ fn the_confusion_counts_every_probe_once() {
     let model = random_mixture(10, &[5, 4], &[2, 2], 2);
     let (gallery, known) = classes_of(&model, 3, 1.5, 11);
     let (probes, truth) = classes_of(&model, 7, 1.5, 12);
-    for distance in [Distance::Paper, Distance::Weighted, Distance::Fisher] {
+    for &distance in Distance::ALL {
         let recognizer = Recognizer::new(&Model::Mixture(model.clone()), &gallery, &known, distance).unwrap();
         let found = recognizer.evaluate(&probes, &truth).unwrap();
         assert_eq!(found.confusion.len(), 10);
@@ -241,11 +317,11 @@ fn a_discriminant_is_learned_where_every_class_has_two_samples() {
         (&gallery, vec![0, 0, 1, 1, 2, 2, 2, 2], Distance::Fisher),
         // Numbers of classes that nobody is in do not count.
         (&gallery, vec![7, 7, 7, 7, 3, 3, 3, 3], Distance::Fisher),
-        (&gallery, vec![0, 0, 1, 1, 2, 2, 2, 3], Distance::Paper),
-        (&gallery, vec![0; 8], Distance::Paper),
-        (&gallery, (0..8).collect(), Distance::Paper),
-        (&same, vec![0, 0, 0, 0, 1, 1, 1, 1], Distance::Paper),
-        (&many, halves, Distance::Paper),
+        (&gallery, vec![0, 0, 1, 1, 2, 2, 2, 3], Distance::Data),
+        (&gallery, vec![0; 8], Distance::Data),
+        (&gallery, (0..8).collect(), Distance::Data),
+        (&same, vec![0, 0, 0, 0, 1, 1, 1, 1], Distance::Data),
+        (&many, halves, Distance::Data),
     ] {
         let (chosen, asked) = (new(gallery, &classes, Distance::Auto), new(gallery, &classes, expected));
         assert_eq!((chosen.distance(), asked.distance()), (expected, expected), "{classes:?}");
@@ -256,7 +332,7 @@ fn a_discriminant_is_learned_where_every_class_has_two_samples() {
 
 #[test]
 fn names_lead_to_distances_and_back() {
-    for distance in [Distance::Auto, Distance::Paper, Distance::Weighted, Distance::Fisher] {
+    for &distance in Distance::ALL {
         assert_eq!(Distance::from_str(distance.name()).unwrap(), distance);
     }
     assert_eq!(Distance::default(), Distance::Auto);
