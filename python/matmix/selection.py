@@ -141,8 +141,9 @@ def select(
     best._adopt(model, history)
     warn_of_fit(history, best.tol, stacklevel=3)
     if interrupted:
+        judged = len(history.choice["candidates"])
         warnings.warn(
-            f"Ctrl-C ended the selection after {len(history.choice['candidates'])} candidates; the best of them is kept.",
+            f"Ctrl-C ended the selection after {judged} candidates; the best of them is kept.",
             FitInterruptedWarning,
             stacklevel=2,
         )
