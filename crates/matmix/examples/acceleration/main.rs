@@ -92,7 +92,7 @@ impl Problem {
         let &[log_likelihood, next_log_likelihood] = fitted.history.log_likelihood.as_slice() else {
             return Err("one iteration has two likelihoods".into());
         };
-        let moved = fitted.history.events.iter().any(|e| matches!(e, Event::Reseeded { .. }));
+        let moved = fitted.history.events.iter().any(|e| matches!(e, Event::Moved { .. }));
         Ok(Step { log_likelihood, next: fitted.model, next_log_likelihood, moved })
     }
 }
@@ -154,7 +154,7 @@ fn run(
             out.guesses += 1;
             passes += 1 + usize::from(strict);
             let bar = if strict { step.next_log_likelihood } else { step.log_likelihood };
-            let tried = model_at(&step.next, &guess, (0.0, 1.0))
+            let tried = model_at(&step.next, &guess, (0.0, 1.0, 0.5))
                 .and_then(|model| Some((problem.step(&model).ok()?, model)));
             if let Some((there, model)) = tried.filter(|(there, _)| there.log_likelihood >= bar) {
                 x = aligned(&model, &guess, 1.0);

@@ -361,7 +361,15 @@ impl<S: Steps> Running<'_, '_, S> {
                 && self.state.stage == Stage::ALL
                 && self.steps.converged(&self.state.history, self.options)
             {
-                stop = Some(StopReason::Converged);
+                match self.steps.review(&model, &now, &mut self.state.history)? {
+                    Some((mended, after)) => {
+                        (model, now) = (mended, after);
+                        self.state.accelerator.restart();
+                        self.state.history.pop();
+                        self.note(&now);
+                    }
+                    None => stop = Some(StopReason::Converged),
+                }
             }
             interrupted = self.observe(&model).is_break();
             if stop.is_none() && !interrupted && self.is_due() {

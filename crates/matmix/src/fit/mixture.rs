@@ -5,13 +5,14 @@ use std::ops::ControlFlow;
 use super::accelerate::MixtureSpace;
 use super::identity::identity;
 use super::iterate::{Finished, LoopOptions, Observer, iterate};
-use super::maximize::{Constraints, least_weight};
+use super::maximize::{Constraints, least_weight, min_component_size, min_degrees};
 use super::options::{Algorithm, Dof, FitOptions, Search, Start};
 use super::paper::PaperSteps;
 use super::steps::{Evaluation, Extrapolation, Steps, Watch};
+use super::support::Fate;
 use super::threads::with_threads;
 use super::updates::{iteration, updates};
-use super::{by_class, low_rank, passes, reseed, search, start};
+use super::{by_class, low_rank, passes, search, start, support};
 use crate::data::{Element, Missing, Samples, Tensors, read_mixture, write_mixture};
 use crate::error::{Error, Result};
 use crate::model::{Classes, Component, Event, History, Mixture, Noise, StopReason, power_of_four};
@@ -324,7 +325,27 @@ impl<'a> About<'a> {
 
     /// What bounds the parameters of an M-step.
     pub(super) fn constraints(&self) -> Constraints {
-        Constraints { noise_floor: self.floor, unit: self.unit, dof: self.options.dof }
+        Constraints {
+            noise_floor: self.floor,
+            unit: self.unit,
+            dof: self.options.dof,
+            min_degrees: self.min_degrees(),
+        }
+    }
+
+    fn min_degrees(&self) -> f64 {
+        let k = self.options.n_components();
+        min_degrees(self.engine.shape(), &self.rank, self.engine.total_weight() / self.unit, k)
+    }
+
+    /// The least weight that a component of a fit to samples of this total weight may have.
+    pub(super) fn min_weight(&self, total: f64) -> f64 {
+        min_component_size(
+            self.engine.sample_len(),
+            &self.rank,
+            total / self.unit,
+            self.options.n_components(),
+        ) * self.unit
     }
 
     /// One pass of EM.
@@ -413,21 +434,22 @@ pub(super) struct MixtureSteps<'a> {
     space: MixtureSpace,
     /// The passes of an iteration.
     updates: Vec<Update>,
-    /// How often each component was begun anew.
-    pub(super) tries: Vec<usize>,
+    /// What was done to each component.
+    pub(super) fates: Vec<Fate>,
 }
 
 impl<'a> MixtureSteps<'a> {
     fn new(about: About<'a>) -> Self {
         let space = MixtureSpace {
             floor: about.floor,
+            min_degrees: about.min_degrees(),
             unit: about.unit_variance(),
             sample_len: about.engine.sample_len(),
         };
         let k = about.options.n_components();
         let engine = about.engine;
         let updates = updates((engine.shape(), &about.rank, k), engine.len(), engine.backend());
-        Self { about, space, updates, tries: vec![0; k] }
+        Self { about, space, updates, fates: vec![Fate::Kept; k] }
     }
 
     fn pass(&self, model: &Mixture, update: Update, stage: Stage) -> Result<EmSums> {
@@ -440,8 +462,13 @@ impl Steps for MixtureSteps<'_> {
     type Sums = EmSums;
 
     fn start(&mut self, restart: usize, history: &mut History, watch: &mut Watch<'_>) -> Result<Mixture> {
-        self.tries.fill(0);
-        self.about.start(restart, history, watch)
+        let model = self.about.start(restart, history, watch)?;
+        // A search may leave components without samples, and a given model may have components that were removed.
+        let fate = |&weight: &f64| if weight == 0.0 { Fate::Removed } else { Fate::Kept };
+        self.fates = model.weights().iter().map(fate).collect();
+        let removed = (0..self.fates.len()).filter(|&k| self.fates[k] == Fate::Removed);
+        history.events.extend(removed.map(|component| Event::Removed { iteration: 0, component, size: 0.0 }));
+        Ok(model)
     }
 
     fn evaluate(&mut self, model: &Mixture, stage: Stage) -> Result<Evaluation<EmSums>> {
@@ -471,7 +498,16 @@ impl Steps for MixtureSteps<'_> {
         stage: Stage,
         history: &mut History,
     ) -> Result<Option<(Mixture, Evaluation<EmSums>)>> {
-        reseed::revive(self, model, now, stage, history)
+        support::remove_small(self, model, now, stage, history)
+    }
+
+    fn review(
+        &mut self,
+        model: &Mixture,
+        now: &Evaluation<EmSums>,
+        history: &mut History,
+    ) -> Result<Option<(Mixture, Evaluation<EmSums>)>> {
+        support::remove_unsupported(self, model, now, history)
     }
 
     fn remarks(&self, model: &Mixture, now: &Evaluation<EmSums>) -> Vec<Event> {
@@ -481,7 +517,9 @@ impl Steps for MixtureSteps<'_> {
         if observations < OBSERVATIONS {
             events.push(Event::SeldomObserved { observations });
         }
-        for (component, (part, sums)) in model.components().iter().zip(&now.sums.components).enumerate() {
+        let parts = model.components().iter().zip(model.weights()).zip(&now.sums.components);
+        for (component, ((part, _), sums)) in parts.enumerate().filter(|(_, ((_, weight), _))| **weight > 0.0)
+        {
             if part.noise_variance() <= self.about.floor {
                 events.push(Event::NoiseAtFloor { component });
             }
@@ -532,15 +570,15 @@ impl Steps for MixtureSteps<'_> {
 
     fn write(&self, model: &Mixture, prefix: &str, to: &mut Tensors) {
         write_mixture(to, prefix, model);
-        let tries = self.tries.iter().map(|&t| t as f64).collect();
-        to.add(format!("{prefix}tries"), vec![self.tries.len()], tries);
+        let fates = self.fates.iter().map(|&fate| f64::from(fate as u8)).collect();
+        to.add(format!("{prefix}tries"), vec![self.fates.len()], fates);
     }
 
     fn read(&mut self, prefix: &str, from: &Tensors) -> Result<Option<Mixture>> {
         let model = self.about.read(prefix, from)?;
         if model.is_some() && prefix.is_empty() {
-            let (_, tries) = from.get("tries", &[Some(self.tries.len())])?;
-            self.tries = tries.iter().map(|&t| t as usize).collect();
+            let (_, fates) = from.get("tries", &[Some(self.fates.len())])?;
+            self.fates = fates.iter().map(|&fate| Fate::read(fate)).collect();
         }
         Ok(model)
     }

@@ -13,7 +13,7 @@
 //! | `start` | where a mixture begins |
 //! | `by_class` | where it begins if labels of samples are known |
 //! | `search` | a better place to begin, by splits and merges |
-//! | `reseed` | components that die are begun anew |
+//! | `support` | components that the data do not support are removed |
 //! | `accelerate` | guesses where iterations are heading |
 //! | `paper` | the paper's algorithm, as printed |
 //! | `low_rank`, `mode_scatter`, `few_samples` | orthonormal loadings without noise |
@@ -38,11 +38,11 @@ mod online;
 mod options;
 mod paper;
 mod passes;
-mod reseed;
 mod search;
 mod select;
 mod start;
 mod steps;
+mod support;
 mod threads;
 mod updates;
 

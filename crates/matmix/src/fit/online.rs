@@ -21,7 +21,7 @@ use super::updates::{iteration, updates};
 use crate::data::{Missing, Samples};
 use crate::error::{Error, Result};
 use crate::linalg::Matrix;
-use crate::model::{Component, Exponent, Mixture};
+use crate::model::{Component, DEGREES, Exponent, Mixture};
 use crate::pass::{ComponentSums, EmPass, EmSums, Engine, LoadingSums, Update};
 use crate::walk::Stage;
 
@@ -157,7 +157,7 @@ fn step(model: &Mixture, samples: &dyn Engine, eta: f64, options: &FitOptions) -
     let constraints = |blend: &EmSums| {
         // The blend weighs as much as the batch; what the batch adds to it weighs η of that, a single sample too.
         let unit = eta * blend.weight / samples.n_effective() as f64;
-        Constraints { noise_floor: floor, unit, dof: options.dof }
+        Constraints { noise_floor: floor, unit, dof: options.dof, min_degrees: *DEGREES.start() }
     };
     let pass = |model: &Mixture, update| {
         let pass = EmPass { model: model.clone(), update, precision: options.precision, stage: Stage::ALL };

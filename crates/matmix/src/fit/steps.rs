@@ -110,6 +110,19 @@ pub trait Steps {
         Ok(None)
     }
 
+    /// Whether a model that has converged is to be kept: a chance to change it and go on.
+    ///
+    /// # Errors
+    /// Whatever the samples cause.
+    fn review(
+        &mut self,
+        _model: &Self::Model,
+        _now: &Evaluation<Self::Sums>,
+        _history: &mut History,
+    ) -> Result<Option<Mended<Self::Model, Self::Sums>>> {
+        Ok(None)
+    }
+
     /// What a user should know about a finished model.
     fn remarks(&self, _model: &Self::Model, _now: &Evaluation<Self::Sums>) -> Vec<Event> {
         Vec::new()

@@ -182,7 +182,12 @@ impl Parameter {
 
     /// The number that a coordinate stands for, within what it may be: no noise variance is below `floor`. One that did not move
     /// from `before` keeps its bits.
-    pub(crate) fn number(&self, coordinate: f64, before: f64, (floor, unit): (f64, f64)) -> f64 {
+    pub(crate) fn number(
+        &self,
+        coordinate: f64,
+        before: f64,
+        (floor, unit, min_degrees): (f64, f64, f64),
+    ) -> f64 {
         let stayed = self.coordinate(before, unit) == coordinate;
         let number = match self.kind {
             _ if stayed => before,
@@ -194,7 +199,7 @@ impl Parameter {
             Kind::Mean | Kind::Loading(_) => number,
             Kind::Noise => number.max(floor),
             Kind::Degrees if stayed => number,
-            Kind::Degrees => number.clamp(*DEGREES.start(), *DEGREES.end()),
+            Kind::Degrees => number.clamp(min_degrees, *DEGREES.end()),
         }
     }
 }

@@ -72,14 +72,23 @@ pub enum Event {
         /// Number of k-means starts; the best was kept.
         starts: usize,
     },
-    /// A component that explained next to nothing was begun anew at a badly explained sample.
-    Reseeded {
+    /// A component without samples was moved to one half of a large one.
+    Moved {
         /// After which iteration.
         iteration: usize,
         /// Which component.
         component: usize,
-        /// The sample it was moved to.
-        sample: usize,
+        /// The component that was split.
+        split: usize,
+    },
+    /// A component that the data do not support was removed: it has the weight 0 from then on. The log-likelihood may fall in this iteration.
+    Removed {
+        /// After which iteration.
+        iteration: usize,
+        /// Which component.
+        component: usize,
+        /// Its effective size before, in samples.
+        size: f64,
     },
     /// At the end, a component has too few samples to determine its loadings; they were held.
     Starved {
@@ -143,7 +152,8 @@ impl Event {
     /// The component of the event, if it concerns a single one.
     pub fn component(&self) -> Option<usize> {
         match self {
-            Self::Reseeded { component, .. }
+            Self::Moved { component, .. }
+            | Self::Removed { component, .. }
             | Self::Starved { component, .. }
             | Self::NoiseAtFloor { component } => Some(*component),
             Self::AtOnce { .. }
@@ -158,12 +168,13 @@ impl Event {
     /// Whether a user has to know before relying on the result; all other events are remarks.
     pub fn is_warning(&self) -> bool {
         match self {
-            Self::Starved { .. }
+            Self::Removed { .. }
+            | Self::Starved { .. }
             | Self::NoiseAtFloor { .. }
             | Self::SeldomObserved { .. }
             | Self::NotKept { .. } => true,
             Self::AtOnce { .. }
-            | Self::Reseeded { .. }
+            | Self::Moved { .. }
             | Self::DefaultRank { .. }
             | Self::DeadColumns { .. }
             | Self::Pruned { .. } => false,
@@ -183,7 +194,9 @@ impl Event {
     /// The component in a list of those with the same event, with its own figure if it has one.
     pub(crate) fn detail(&self) -> String {
         match self {
-            Self::Starved { component, weight } => format!("{component} ({weight:.1} samples)"),
+            Self::Starved { component, weight: size } | Self::Removed { component, size, .. } => {
+                format!("{component} ({size:.1} samples)")
+            }
             other => other.component().map(|k| k.to_string()).unwrap_or_default(),
         }
     }
@@ -195,8 +208,14 @@ impl Event {
                 "no split gained likelihood at K = {reached}: all {components} components began with k-means, the best of \
                  {starts} starts"
             ),
-            Self::Reseeded { iteration, sample, .. } => format!(
-                "negligible weight of {components} after iteration {iteration}: re-seeded at sample {sample}"
+            Self::Moved { iteration, split, .. } => {
+                format!(
+                    "no samples in {components} after iteration {iteration}: moved to one half of component {split}"
+                )
+            }
+            Self::Removed { .. } => format!(
+                "too little support in the data for {components}: removed, with weight 0; fewer components describe \
+                 these data as well"
             ),
             Self::Starved { .. } => format!(
                 "too few samples to determine the loadings of {components}: fewer components or smaller ranks have enough"
@@ -537,6 +556,12 @@ impl History {
         errors.push(reconstruction_error);
     }
 
+    /// Forgets the evaluation of the last iteration over all samples: its model was changed.
+    pub(crate) fn pop(&mut self) {
+        self.log_likelihood.pop();
+        self.reconstruction_error.pop();
+    }
+
     /// Log-likelihood and error of the model that was evaluated last.
     pub(crate) fn last(&self) -> (f64, f64) {
         let last = |x: &[f64]| x.last().copied().unwrap_or(f64::NAN);
@@ -563,8 +588,8 @@ mod tests {
     fn components_with_the_same_event_share_a_sentence() {
         let floors = (0..12).map(|component| Event::NoiseAtFloor { component });
         let starved = [(2, 1.04), (5, 3.0)].map(|(component, weight)| Event::Starved { component, weight });
-        let reseeded = [1, 2].map(|component| Event::Reseeded { iteration: 3, component, sample: 9 });
-        let events = floors.chain(starved).chain(reseeded).collect();
+        let moved = [1, 2].map(|component| Event::Moved { iteration: 3, component, split: 0 });
+        let events = floors.chain(starved).chain(moved).collect();
         let history = History { events, ..History::default() };
         let [floor, starved] = &history.warnings()[..] else { panic!("{:?}", history.warnings()) };
         assert!(floor.contains("in components 0, 1, 2, 3, 4, 5, 6, 7 and 4 others: "), "{floor}");

@@ -42,5 +42,6 @@ mod resume;
 mod search;
 mod select;
 mod student_t;
+mod support;
 mod typicality;
 mod units;

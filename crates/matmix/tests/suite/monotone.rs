@@ -1,15 +1,22 @@
-//! The log-likelihood never falls: on planted data, on ugly data and in the paper's hardest setting.
+//! The log-likelihood never falls: on planted data, on ugly data and in the paper's hardest setting. The exception are iterations in
+//! which a component without support was removed.
 
 use matmix::{Event, Fit, FitOptions, Samples, Start, fit};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
 
+use crate::support::removals;
+
 /// Rounding may take back this share of a mean log-likelihood, and no more.
 const ROUNDING: f64 = 1e-9;
 
 fn check(fit: &Fit, what: &str) {
+    let removals = removals(&fit.history);
     for (t, pair) in fit.history.log_likelihood.windows(2).enumerate() {
+        if removals.contains(&(t + 1)) {
+            continue;
+        }
         let allowed = ROUNDING * pair[1].abs().max(1.0);
         assert!(pair[1] >= pair[0] - allowed, "{what}: iteration {}: {} after {}", t + 1, pair[1], pair[0]);
     }
@@ -127,8 +134,11 @@ fn never_falls_or_fails_in_the_hardest_setting() {
             };
             let fitted = fit(&samples, &options).unwrap_or_else(|e| panic!("{what}: {e}"));
             // Single precision: what cancels is judged more kindly than in double.
-            for pair in fitted.history.log_likelihood.windows(2) {
-                assert!(pair[1] >= pair[0] - 1e-6 * pair[1].abs(), "{what}: {} after {}", pair[1], pair[0]);
+            let removals = removals(&fitted.history);
+            for (t, pair) in fitted.history.log_likelihood.windows(2).enumerate() {
+                let may_fall = removals.contains(&(t + 1));
+                let least = pair[0] - 1e-6 * pair[1].abs();
+                assert!(may_fall || pair[1] >= least, "{what}: {} after {}", pair[1], pair[0]);
             }
             assert!(fitted.log_likelihood() > plain, "{what}: {}", fitted.log_likelihood());
             let floor = 1e-6 * variance / 2.0;
@@ -151,7 +161,7 @@ fn never_falls_or_fails_in_the_hardest_setting() {
 
 /// Two of three components begin far away from all samples: dead from the first pass on.
 #[test]
-fn a_dead_component_is_reseeded_and_reported() {
+fn a_dead_component_is_moved_and_reported() {
     let mut rng = ChaCha8Rng::seed_from_u64(3);
     let mut data = normals(&mut rng, 200 * 12, 1.0);
     data[..100 * 12].iter_mut().for_each(|x| *x += 9.0);
@@ -176,7 +186,7 @@ fn a_dead_component_is_reseeded_and_reported() {
         .events
         .iter()
         .filter_map(|e| match e {
-            Event::Reseeded { component, .. } => Some(*component),
+            Event::Moved { component, .. } => Some(*component),
             _ => None,
         })
         .collect();

@@ -74,7 +74,7 @@ fn a_fit_that_did_not_converge_is_told_and_so_is_every_event() {
     let (samples, _, Fit { model, mut history, .. }) = fitted();
     assert_eq!(history.stop, Some(StopReason::MaxIterations));
     history.events =
-        vec![Event::Reseeded { iteration: 2, component: 1, sample: 9 }, Event::NoiseAtFloor { component: 3 }];
+        vec![Event::Moved { iteration: 2, component: 1, split: 9 }, Event::NoiseAtFloor { component: 3 }];
     let (passes, rate) = (history.passes, history.samples_per_second().unwrap());
     let searched = history.search.as_ref().unwrap().in_words();
     assert!(searched.contains(" splits, ") && searched.ends_with(" of the passes"), "{searched}");
@@ -92,7 +92,7 @@ fn a_fit_that_did_not_converge_is_told_and_so_is_every_event() {
     assert_eq!(content.warnings.len(), 3);
     assert!(content.warnings[0].starts_with("The fit has not converged: "));
     assert!(content.warnings[1].starts_with("Noise variance at its floor in component 3: "));
-    assert!(content.warnings[2].starts_with("Negligible weight of component 1 after iteration 2: "));
+    assert!(content.warnings[2].starts_with("No samples in component 1 after iteration 2: "));
     assert_eq!((content.components[1].notes.len(), content.components[0].notes.len()), (1, 0));
     let page = page(&content).unwrap();
     assert!(content.warnings.iter().all(|warning| page.contains(warning.as_str())));

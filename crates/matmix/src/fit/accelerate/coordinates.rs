@@ -12,6 +12,8 @@ pub struct MixtureSpace {
     pub floor: f64,
     /// The unit that noise variances are counted in: logarithms of them have the same bits in every unit of the data.
     pub unit: f64,
+    /// No degrees of freedom are below this.
+    pub min_degrees: f64,
     /// P.
     pub sample_len: usize,
 }
@@ -34,7 +36,7 @@ impl Extrapolation<Mixture> for MixtureSpace {
     }
 
     fn at(&self, like: &Mixture, coordinates: &[f64]) -> Option<Mixture> {
-        model_at(like, coordinates, (self.floor, self.unit))
+        model_at(like, coordinates, (self.floor, self.unit, self.min_degrees))
     }
 }
 
@@ -87,9 +89,9 @@ pub fn aligned(model: &Mixture, reference: &[f64], unit: f64) -> Vec<f64> {
     out
 }
 
-/// The model these coordinates stand for, or nothing if they stand for none; no noise variance is below the floor, the first of `bounds`, and all
-/// are counted in the second.
-pub fn model_at(like: &Mixture, coordinates: &[f64], bounds: (f64, f64)) -> Option<Mixture> {
+/// The model these coordinates stand for, or nothing if they stand for none. The bounds are the smallest noise variance, the unit of noise
+/// variances, and the smallest degrees of freedom.
+pub fn model_at(like: &Mixture, coordinates: &[f64], bounds: (f64, f64, f64)) -> Option<Mixture> {
     if coordinates.iter().any(|x| !x.is_finite()) {
         return None;
     }
@@ -108,7 +110,9 @@ pub fn model_at(like: &Mixture, coordinates: &[f64], bounds: (f64, f64)) -> Opti
         components.push(component.ok()?.canonical());
     }
     let largest = logarithms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let weights = logarithms.iter().map(|w| (w - largest).exp()).collect();
+    // A component without weight stays without.
+    let weight = |(log, old): (&f64, &f64)| if *old == 0.0 { 0.0 } else { (log - largest).exp() };
+    let weights = logarithms.iter().zip(like.weights()).map(weight).collect();
     Mixture::new(like.shape(), weights, components).ok()?.with_classes(like.classes().cloned()).ok()
 }
 

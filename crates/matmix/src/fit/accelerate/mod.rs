@@ -154,12 +154,12 @@ mod tests {
     #[test]
     fn a_model_and_its_coordinates_are_the_same() {
         let model = model(0.0);
-        let back = model_at(&model, &coordinates(&model, 1.0), (0.0, 1.0)).unwrap();
+        let back = model_at(&model, &coordinates(&model, 1.0), (0.0, 1.0, 0.5)).unwrap();
         for (a, b) in coordinates(&back, 1.0).iter().zip(&aligned(&model, &coordinates(&back, 1.0), 1.0)) {
             assert!((a - b).abs() < 1e-12, "{a} {b}");
         }
         assert_eq!(metric(&model).len(), coordinates(&model, 1.0).len());
-        let floored = model_at(&model, &coordinates(&model, 1.0), (0.15, 1.0)).unwrap();
+        let floored = model_at(&model, &coordinates(&model, 1.0), (0.15, 1.0, 0.5)).unwrap();
         assert_eq!(floored.components()[0].noise_variance(), 0.15);
         // Above the floor noise that did not move keeps its bits.
         assert_eq!(floored.components()[1].noise_variance(), model.components()[1].noise_variance());

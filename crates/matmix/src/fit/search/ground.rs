@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::super::maximize::{Constraints, least_weight};
+use super::super::maximize::{Constraints, least_weight, min_component_size};
 use super::super::mixture::About;
 use super::super::options::FitOptions;
 use super::super::updates::{iteration, updates};
@@ -18,6 +18,8 @@ pub(in crate::fit) struct Ground<'a> {
     pub(in crate::fit) backend: &'a dyn Backend,
     pub(super) options: &'a FitOptions,
     pub(super) rank: &'a [usize],
+    /// The largest number of components on the way.
+    components: usize,
     pub(super) constraints: Constraints,
     pub(super) moments: &'a Moments,
     log_unit: f64,
@@ -51,6 +53,7 @@ impl<'a> Ground<'a> {
             backend: backend.for_few().unwrap_or(backend),
             options: about.options,
             rank: &about.rank,
+            components: super::most_components(about.options.n_components()),
             constraints: about.constraints(),
             moments: &about.moments,
             log_unit: about.log_unit(),
@@ -71,7 +74,10 @@ impl<'a> Ground<'a> {
 
     /// The samples a component needs before its loadings are determined, and one more.
     pub(super) fn least_members(&self) -> usize {
-        least_weight(self.rank).ceil() as usize + 1
+        let by_rank = least_weight(self.rank).ceil() + 1.0;
+        let samples = self.samples.total_weight() / self.constraints.unit;
+        min_component_size(self.samples.sample_len(), self.rank, samples, self.components).ceil().max(by_rank)
+            as usize
     }
 
     /// Passes of a mixture of so many components over so many samples that all of it comes to. A distance reads a sample as a density

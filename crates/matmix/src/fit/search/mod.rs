@@ -120,10 +120,14 @@ pub(super) fn search(
     Ok(Some((now.model, Searched { samples: samples.len(), passes, steps }, event)))
 }
 
+/// The most components on the way to so many.
+fn most_components(wanted: usize) -> usize {
+    (OVERSHOOT * wanted as f64).ceil() as usize
+}
+
 /// How many components to grow to: no more than the samples allow.
 pub(in crate::fit) fn overshoot(wanted: usize, samples: usize, ground: &Ground<'_>) -> usize {
-    let most = (OVERSHOOT * wanted as f64).ceil() as usize;
-    most.min(samples / (2 * ground.least_members())).max(wanted)
+    most_components(wanted).min(samples / (2 * ground.least_members())).max(wanted)
 }
 
 /// A search under way: what it remembers, and what it has done.
