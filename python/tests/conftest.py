@@ -1,6 +1,5 @@
 """Data that many tests use."""
 
-import faulthandler
 import signal
 
 import matmix
@@ -14,14 +13,6 @@ def digits():
     X, y = matmix.datasets.load_digits28(return_X_y=True)
     chosen = np.isin(y, (0, 1, 7))
     return X[chosen], y[chosen]
-
-
-@pytest.fixture(autouse=True)
-def two_minutes():
-    """End a test that hangs, with a traceback."""
-    faulthandler.dump_traceback_later(120, exit=True)
-    yield
-    faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture(autouse=True)
