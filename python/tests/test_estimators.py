@@ -461,8 +461,8 @@ def test_explained_variance_and_errors_of_samples(digits):
     np.testing.assert_allclose(low.squared_errors(X), ((X - low.reconstruct(X)) ** 2).sum(axis=(1, 2)), rtol=1e-8)
 
 
-def test_the_default_detector_is_a_small_mixture_of_ppca(digits):
-    X, y = digits
+def test_the_default_detector_is_a_small_mixture_of_ppca():
+    X, y = matmix.datasets.load_digits28(return_X_y=True)
     known, others = X[y == 1], X[y == 8]
     detector = matmix.OutlierDetector(random_state=0).fit(known[::2])
     model = detector.estimator_

@@ -83,7 +83,7 @@ fn scores_of_samples_of_the_model_do_not_follow_the_fraction_missing() {
     let per_cell: Vec<f64> = likelihoods.iter().zip(observed).map(|(x, o)| x / o).collect();
     let per_cell = correlation(&per_cell, &fractions);
     println!("{found:.3}, per cell {per_cell:.3}");
-    assert!(found.abs() < 0.1 && per_cell.abs() > 0.5, "{found} {per_cell}");
+    assert!(found.abs() < 0.2 && per_cell.abs() > 0.5, "{found} {per_cell}");
 }
 
 #[test]
