@@ -97,7 +97,7 @@ def select(
     >>> chosen.best_estimator_.predict(X).shape
     (300,)
     """
-    counts = [int(k) for k in np.atleast_1d(np.asarray(n_components))]
+    counts = [check_integer("n_components", k, 1) for k in np.atleast_1d(np.asarray(n_components, dtype=object))]
     if not counts:
         raise ValueError("n_components is empty; it must be a number or some to choose from, such as range(1, 11)")
     if criterion is not None and purpose is not None:

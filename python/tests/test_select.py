@@ -239,3 +239,14 @@ def test_a_search_is_told(three):
     assert found.score(three) >= plain.score(three) - 1e-3
     with pytest.raises(ValueError, match="search"):
         matmix.Mixture(3, search="yes").fit(three)
+
+
+def test_what_is_no_number_of_components_is_refused():
+    X = np.random.default_rng(0).normal(size=(20, 4, 3))
+    for given in ("auto", 1.5, [1, 2.5]):
+        with pytest.raises(TypeError, match="n_components must be an instance of int"):
+            matmix.select(X, given)
+    with pytest.raises(ValueError, match="n_components == 0"):
+        matmix.select(X, range(3))
+    with pytest.raises(ValueError, match="option `folds` is 3 for 2 samples"):
+        matmix.select(X[:2], [1, 2])

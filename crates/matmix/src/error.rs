@@ -112,7 +112,8 @@ pub enum Error {
 
     /// More components than samples.
     #[error(
-        "{components} components cannot be fitted to {samples} samples (of positive weight); use at most {samples}"
+        "{components} components cannot be fitted to {} (of positive weight); use at most {samples}",
+        several(*.samples, "sample")
     )]
     TooManyComponents {
         /// The number of components asked for.
@@ -223,7 +224,9 @@ pub enum Error {
 
     /// A class with fewer labelled samples than components.
     #[error(
-        "class {class:?} has {labelled} labelled samples (of positive weight) for {components} components; {}",
+        "class {class:?} has {} (of positive weight) for {}; {}",
+        several(*.labelled, "labelled sample"),
+        several(*.components, "component"),
         fewer_components(*.labelled)
     )]
     TooFewLabelled {
@@ -687,10 +690,14 @@ fn unpacked(needed: u64, limit: u64, packed: Option<u64>) -> String {
 }
 
 /// What to do about a class with so few labelled samples.
+fn several(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 fn fewer_components(labelled: usize) -> String {
     match labelled {
         0 => "label some, or leave the class out".into(),
-        _ => format!("label more, or use at most {labelled} components of every class"),
+        _ => format!("label more, or use at most {} of every class", several(labelled, "component")),
     }
 }
 

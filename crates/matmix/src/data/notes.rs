@@ -92,9 +92,9 @@ pub enum Note {
     OtherLabels {
         /// Where: an array, a file.
         from: String,
-        /// How many there are.
+        /// The number of labels.
         labels: usize,
-        /// How many samples there are.
+        /// The number of samples.
         samples: usize,
     },
     /// The samples were taken along another axis than usual, because the number of labels or the shape said so.

@@ -195,18 +195,17 @@ pub(crate) fn source(path: &Path) -> Result<Box<dyn Source>> {
     let header = Header::parse(&map).map_err(wrong)?;
     body(&header, &map).map_err(wrong)?;
     if header.shape.len() < 2 {
-        return Err(wrong(format!(
-            "its shape is {}; samples need at least two axes, sample × mode 1 (× mode 2 …)",
+        let problem = format!(
+            "its shape is {}; samples need at least two axes, sample × mode 0 (× mode 1 …)",
             sides(&header.shape)
-        )));
+        );
+        return Err(Error::data(path, problem));
     }
     let (len, shape) = (header.shape[0], header.shape[1..].to_vec());
     if shape.contains(&0) {
-        return Err(wrong(format!(
-            "its shape is {}; a sample of {} holds nothing",
-            sides(&header.shape),
-            sides(&shape)
-        )));
+        let problem =
+            format!("its shape is {}; a sample of {} holds nothing", sides(&header.shape), sides(&shape));
+        return Err(Error::data(path, problem));
     }
     if !header.fortran_order {
         let file =

@@ -61,7 +61,7 @@ fn read(path: &Path, bytes: &[u8], wanted: Option<&str>, find_labels: bool, limi
         notes.push(Note::Array { chosen: chosen.name.clone(), others });
     }
     let labels = match entries.iter().find(|e| find_labels && is_label_of(&e.name, &chosen.name, entries)) {
-        // Before as many as somebody may have written are unpacked.
+        // Before they are unpacked: their number is not to be trusted.
         Some(entry) if entry.header.count() != Some(samples.len()) => {
             let (from, labels) =
                 (format!("its array `{}`", entry.name), entry.header.count().unwrap_or(usize::MAX));

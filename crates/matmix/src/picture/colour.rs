@@ -29,7 +29,7 @@ choices! {
 pub(super) const MISSING: [u8; 3] = [236, 96, 176];
 
 impl ColourMap {
-    /// The colour of `value` in the range `low..=high`; what lies outside takes the colour of the end, NaN a colour of its own.
+    /// The colour of `value` in the range `low..=high`; values outside take the colour of the end, missing cells (NaN) are pink.
     pub fn colour(self, value: f64, low: f64, high: f64) -> [u8; 3] {
         match self {
             _ if value.is_nan() => MISSING,

@@ -168,6 +168,9 @@ fn more_components_than_samples() {
     let error =
         fit(&weighted, &FitOptions { components: 4, rank: vec![1], ..FitOptions::default() }).unwrap_err();
     assert_eq!(error, Error::TooManyComponents { components: 4, samples: 3 });
+    let one = Samples::from_vec(&[2, 3], vec![1.0; 6]).unwrap();
+    let error = fit(&one, &FitOptions { components: 2, rank: vec![1], ..FitOptions::default() }).unwrap_err();
+    says(&error, "2 components cannot be fitted to 1 sample (of positive weight); use at most 1");
     // As many components as samples is a fit.
     assert!(fit(&six(), &FitOptions { components: 6, rank: vec![1], ..FitOptions::default() }).is_ok());
 }
@@ -437,7 +440,10 @@ fn files_that_are_not_what_they_should_be() {
     is(problem(&replaced("<f4", "<c8")), "its elements are `<c8`; real numbers are needed");
     is(problem(&replaced("(6, 2, 3,)", "(6, 2,-3,)")), "the axis `-3` in its header is no size");
     is(problem(&replaced("False", "Maybe")), "does not say whether the order is Fortran's");
-    is(problem(&replaced("(6, 2, 3,)", "(36,     )")), "samples need at least two axes");
+    // A sound file, but no samples.
+    std::fs::write(&path, replaced("(6, 2, 3,)", "(36,     )")).unwrap();
+    let Error::Data { problem: said, .. } = Samples::from_npy(&path).unwrap_err() else { panic!() };
+    is(said, "its shape is 36; samples need at least two axes");
     is(problem(&replaced("\x01\0", "\x09\0")), "its version is 9; 1 to 3 are known");
     std::fs::write(&path, "anything at all").unwrap();
     let error = Samples::from_npy(&path).unwrap_err();

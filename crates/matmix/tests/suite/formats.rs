@@ -216,7 +216,7 @@ fn every_message_names_the_file_and_says_what_would_be_right() {
     is(message(&good, &labels), "y.txt", "2 labels for 3 samples; exactly one per sample");
     save(at, "t-images-idx3-ubyte", &idx(8, &[3, 4, 4], &x));
     save(at, "t-labels-idx1-ubyte", &idx(8, &[2], &x[..2]));
-    // Labels that nobody gave are left out, with a note: which, how many of what.
+    // Labels within or beside the data are left out, with a note: which, how many of what.
     let untaken = |path: &Path, options: &OpenOptions, said: &str| {
         let set = open(path.to_str().unwrap(), options).unwrap();
         let notes: Vec<String> = set.notes.iter().map(ToString::to_string).collect();

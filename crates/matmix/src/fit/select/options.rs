@@ -131,7 +131,8 @@ impl SelectOptions {
         fit.validate(engine)?;
         let holds_out = self.criterion().holds_out();
         if holds_out && (self.folds == 0 || 2 * self.folds > engine.n_effective()) {
-            return wrong("folds", self.folds.to_string(), "at least 1, and at most half as many as samples");
+            let value = format!("{} for {} samples", self.folds, engine.n_effective());
+            return wrong("folds", value, "at least 1, and at most half as many as samples");
         }
         self.validate_ranks(engine.shape())
     }
