@@ -595,7 +595,10 @@ mod tests {
         assert!(floor.contains("in components 0, 1, 2, 3, 4, 5, 6, 7 and 4 others: "), "{floor}");
         assert!(starved.contains("components 2 (1.0 samples) and 5 (3.0 samples): "), "{starved}");
         let [first, second] = &history.remarks()[..] else { panic!("{:?}", history.remarks()) };
-        assert!(first.contains("component 1 after iteration 3: re-seeded at sample 9"), "{first}");
+        assert!(
+            first.contains("no samples in component 1 after iteration 3: moved to one half of component 0"),
+            "{first}"
+        );
         assert!(second.contains("component 2 "), "{second}");
     }
 

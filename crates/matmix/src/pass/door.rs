@@ -13,6 +13,7 @@ use crate::data::{Missing, Patches, Samples};
 use crate::denoise::{PatchDenoiser, PatchDenoiserOptions};
 use crate::error::Result;
 use crate::fit::{FitOptions, OnlineFit, Search, fit, fit_on};
+use crate::model::StopReason;
 use crate::recognize::{PatchFisher, PatchFisherOptions};
 use crate::temper::Temper;
 
@@ -163,25 +164,14 @@ fn batches_are_fitted_by_the_backend_that_is_given() {
     assert_eq!(there, here);
 }
 
-/// A component that dies is begun anew at a sample with missing cells, which the engine's backend fills in.
 #[test]
-fn a_sample_that_a_component_is_moved_to_is_filled_in_by_the_engines_backend() {
-    let backend = listening();
-    let mut numbers: Vec<f64> = (0..80).map(|i| f64::from((i * 37) % 61) / 61.0).collect();
-    // The least likely sample, of which a number is missing.
-    numbers.extend([500.0, f64::NAN]);
-    let samples = Samples::from_vec(&[2], numbers).unwrap().with_missing(Missing::Nan);
-    let component = |at: f64| {
-        let u = crate::Matrix::identity(2, 1);
-        crate::Component::new(&[2], vec![at; 2], vec![u], 0.5).unwrap()
-    };
-    let start = crate::Mixture::new(&[2], vec![1.0, 1e-9], vec![component(0.5), component(-90.0)]).unwrap();
-    let options = FitOptions {
-        rank: vec![1],
-        missing: Missing::Nan,
-        start: crate::fit::Start::Model(Box::new(start)),
-        ..options()
-    };
-    fit_on(&*backend.over(&samples).unwrap(), &options, &mut |_| ControlFlow::Continue(())).unwrap();
-    assert!(backend.heard().contains(&"impute"));
+fn components_are_judged_by_the_engines_backend() {
+    let (backend, patches) = (listening(), Patches::new(4).of(&images()).unwrap());
+    let options = FitOptions { max_iter: 500, ..options() };
+    let there =
+        fit_on(&*backend.over(&patches).unwrap(), &options, &mut |_| ControlFlow::Continue(())).unwrap();
+    assert_eq!(there.stop(), StopReason::Converged);
+    // Whether the samples support a component is asked at convergence.
+    assert!(backend.heard().contains(&"ask"));
+    assert_eq!(there.model, fit(&patches, &options).unwrap().model);
 }

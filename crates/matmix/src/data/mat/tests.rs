@@ -110,7 +110,9 @@ fn bad_files_say_what_is_wrong() {
         .variable("fea", 9, &[2, 4], 2, &[0; 8])
         .variable("gnd", 9, &[3, 1], 2, &[1, 2, 3])
         .bytes;
-    is(problem(&count, None), "in its array `gnd`: 3 labels for 2 samples");
+    let other = Note::OtherLabels { from: "its variable `gnd`".into(), labels: 3, samples: 2 };
+    let found = read(&count, None, Some(&[2, 2]), None).unwrap();
+    assert!(found.labels.is_none() && found.notes.contains(&other), "{:?}", found.notes);
     let mut new = format!("{:<512}", "MATLAB 7.3 MAT-file, Platform: TEST").into_bytes();
     new.extend(b"\x89HDF\r\n\x1a\n");
     is(
@@ -149,11 +151,13 @@ fn a_packed_variable_is_unpacked_if_it_is_wanted_and_within_the_budget() {
     let found = within(None, 8).unwrap();
     assert!(found.notes.contains(&Note::Array { chosen: "fea".into(), others: vec!["other".into()] }));
     assert!(found.notes.contains(&Note::Square { shape: vec![2, 2] }));
-    // Labels for another number of samples are refused before they are unpacked, and those broken off are told.
+    // Labels for another number of samples are left out before they are unpacked, and a note says so.
     let labels = MatFile::new(false, true)
         .variable("fea", 9, &[2, 4], 2, &[0; 8])
         .variable("gnd", 9, &[1_000_000, 1], 2, &vec![0; 1_000_000])
         .bytes;
-    let error = read(&labels, None, None, None).err().unwrap().to_string();
-    assert!(error.contains("in its array `gnd`: 1000000 labels for 2 samples"), "{error}");
+    let limit = Limit::new(labels.len() as u64, Some(8));
+    let found = super::read(Path::new("x.mat"), &labels, None, Some(&[2, 2]), None, limit).unwrap();
+    let other = Note::OtherLabels { from: "its variable `gnd`".into(), labels: 1_000_000, samples: 2 };
+    assert!(found.labels.is_none() && found.notes.contains(&other), "{:?}", found.notes);
 }
