@@ -37,6 +37,7 @@ __all__ = [
     "fit_mixture",
     "fit_patch_denoiser",
     "fit_patch_fisher",
+    "fit_warnings",
     "load_model",
     "merge_sums",
     "open",
