@@ -276,6 +276,6 @@ mod tests {
         };
         let scree = vec![vec![0.6, 0.3, 0.1]];
         let choice = Choice { candidates: vec![candidate], scree, ..Choice::default() };
-        assert_eq!(screes(&choice), "scree of mode 1  █▅▂  1 of 3 columns have 60.0 %\n");
+        assert_eq!(screes(&choice), "scree of mode 0  █▅▂  1 of 3 columns have 60.0 %\n");
     }
 }
