@@ -107,8 +107,8 @@ impl<'a> Rows<'a> {
     }
 
     fn head(&self) -> String {
-        let row = (self.each > 1).then_some(",row").unwrap_or_default();
-        let name = self.seen.data.names.is_some().then_some(",name").unwrap_or_default();
+        let row = if self.each > 1 { ",row" } else { "" };
+        let name = if self.seen.data.names.is_some() { ",name" } else { "" };
         format!("sample{row}{name},{}\n", self.columns.join(","))
     }
 
