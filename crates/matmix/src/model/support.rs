@@ -38,9 +38,11 @@ impl Mixture {
                 matches!(event, Event::NoiseAtFloor { component } | Event::Starved { component, .. } if *component == k)
             })
         };
-        // A history without samples says nothing about their number.
-        let few =
-            |k: usize| history.samples > 0 && self.weights()[k] * (history.samples as f64) < LEAST_SAMPLES;
+        // A history without samples says nothing about their number. A component of weight 0 was removed and has no part in scores.
+        let few = |k: usize| {
+            let weight = self.weights()[k];
+            history.samples > 0 && weight > 0.0 && weight * (history.samples as f64) < LEAST_SAMPLES
+        };
         let (unsupported, supported): (Vec<usize>, Vec<usize>) =
             (0..self.n_components()).partition(|&k| has_event(k) || few(k));
         let total: f64 = supported.iter().map(|&k| self.weights()[k]).sum();

@@ -89,10 +89,11 @@ fn a_fit_that_did_not_converge_is_told_and_so_is_every_event() {
     assert_eq!(content.summary.samples_per_second, Some(rate));
     content.summary.stages = Some(vec![(0.0625, 4), (0.125, 2), (1.0, 3)]);
     assert_eq!(fact(&content.summary, "Iterations"), "9, of them 4 on 1/16, 2 on 1/8 of the samples");
-    assert_eq!(content.warnings.len(), 3);
+    assert_eq!(content.warnings.len(), 4);
     assert!(content.warnings[0].starts_with("The fit has not converged: "));
     assert!(content.warnings[1].starts_with("Noise variance at its floor in component 3: "));
     assert!(content.warnings[2].starts_with("No samples in component 1 after iteration 2: "));
+    assert!(content.warnings[3].contains("left out of the scores"), "{:?}", content.warnings);
     assert_eq!((content.components[1].notes.len(), content.components[0].notes.len()), (1, 0));
     let page = page(&content).unwrap();
     assert!(content.warnings.iter().all(|warning| page.contains(warning.as_str())));
@@ -244,7 +245,7 @@ fn what_was_chosen_has_a_section_with_the_chosen_one_marked() {
         (1, 1),
         "{section}"
     );
-    assert!(section.contains("BIC, less is better") && section.contains("Mode 2: 3 of 28 directions have"));
+    assert!(section.contains("BIC, less is better") && section.contains("Mode 1: 3 of 28 directions have"));
     // Nothing was chosen for the other model.
     assert!(!written(&plain.model, plain.history).contains("id=\"choice\""));
 }

@@ -171,23 +171,29 @@ impl<'a, 'r, 'w> Searching<'a, 'r, 'w> {
         Ok(now)
     }
 
-    /// Initialize all components at once, with the best of [`STARTS`] k-means starts: used where splits lead to fewer components.
+    /// Initialize all components at once, with the best of [`STARTS`] k-means starts: used where splits lead to fewer components. The best
+    /// has the most components of enough samples, then the largest likelihood.
     pub(in crate::fit) fn at_once(&mut self, components: usize) -> Result<Climbed> {
         let ground = self.ground;
         let held = ground.backend.over(ground.samples)?;
         let floor = ground.constraints.noise_floor;
         let effort = start::Effort::for_start(components);
-        let mut best: Option<Climbed> = None;
+        let least = ground.least_members();
+        let mut best: Option<(usize, Climbed)> = None;
         for _ in 0..STARTS {
             let start =
                 start::k_means(&*held, components, ground.rank, floor, ground.moments, effort, self.rng)?;
             ground.count_distances(ground.samples.len() * effort.distances(components));
             let now = ground.climb(with_noise(start, ground.options)?, PASSES)?;
-            if best.as_ref().is_none_or(|best| now.log_likelihood > best.log_likelihood) {
-                best = Some(now);
+            let large = now.groups(ground.samples).iter().filter(|group| group.len() >= least).count();
+            let is_better = |(most, best): &(usize, Climbed)| {
+                large > *most || (large == *most && now.log_likelihood > best.log_likelihood)
+            };
+            if best.as_ref().is_none_or(is_better) {
+                best = Some((large, now));
             }
         }
-        let Some(now) = best else { unreachable!("there is a start") };
+        let Some((_, now)) = best else { unreachable!("there is a start") };
         self.note(SearchMove::Begin, components, &now, true);
         Ok(now)
     }
