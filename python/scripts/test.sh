@@ -12,6 +12,8 @@ root=$PWD
 outside=$(mktemp -d)
 trap 'rm -rf "$outside"' EXIT
 (cd "$outside" && "$root/$venv/bin/python" -m mypy.stubtest matmix --mypy-config-file "$root/pyproject.toml" --allowlist "$root/python/tests/stubtest-allowlist.txt")
+# The examples that tests run: a build takes longer than a test may.
+if command -v cargo >/dev/null; then cargo build --quiet --features matmix/ndarray --example fit_digits --example model_input; fi
 "$venv/bin/python" -m pytest -q python/tests
 installed=$(cd "$outside" && "$root/$venv/bin/python" -c 'import matmix, os; print(os.path.dirname(matmix.__file__))')
 (cd "$outside" && "$root/$venv/bin/python" -m pytest -q -p no:cacheprovider -c "$root/pyproject.toml" --rootdir "$outside" --doctest-modules "$installed")

@@ -406,7 +406,7 @@ def test_what_travels_is_the_question(lazy, serial, cluster):
     np.testing.assert_array_equal(their_components.compute(), wanted[1])
     np.testing.assert_array_equal(cores.compute(), wanted[0])
     assert model.icl(lazy) == pytest.approx(serial.icl(lazy.compute()), rel=1e-12)
-    holed = (lazy / 255).compute()
+    holed = lazy.compute().astype(float)
     holed[150, 2, 1] = np.nan
     with pytest.raises(ValueError, match=r"sample 150 holds NaN at position \[2, 1\]"):
         model.transform(da.from_array(holed, chunks=(STEP, -1, -1))).compute()
