@@ -434,7 +434,7 @@ pub(super) struct MixtureSteps<'a> {
     space: MixtureSpace,
     /// The passes of an iteration.
     updates: Vec<Update>,
-    /// What was done to each component.
+    /// The fate of each component.
     pub(super) fates: Vec<Fate>,
 }
 

@@ -1,11 +1,11 @@
 //! Components that the data do not support are removed during a fit.
 //!
-//! Maximum likelihood gives an outlier a component of its own: the mean is the sample, the variance falls to its floor, and the outlier
+//! Maximum likelihood fits a whole component to an outlier: the mean is the sample, the variance falls to its floor, and the outlier
 //! becomes the most likely sample. Two rules prevent that:
 //!
 //! - *Size*, after every iteration: a component needs [`min_component_size`](super::maximize::min_component_size) samples.
 //! - *Gain*, at convergence: without the component, its median sample would lose at least [`SUPPORT`] times the component's parameters per
-//!   sample, which is what parameters gain on the samples they were fitted to. A few outliers gain much, but not the median.
+//!   sample: parameters gain about that much on the samples they were fitted to. A few outliers gain much, but not the median.
 //!
 //! A removed component has the weight 0 from then on. Its samples return to the others, and the log-likelihood may fall in that iteration
 //! only. Its place is not given to a split of a large component: on planted outliers (300 samples of 16×32, 9 outliers, K = 10, Student-t)
@@ -20,7 +20,7 @@ use crate::model::{Component, Event, History, Mixture};
 use crate::pass::{AskPass, EmSums, Engine, Question};
 use crate::walk::Stage;
 
-/// What was done to a component during a fit.
+/// The fate of a component during a fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     /// Nothing.

@@ -120,7 +120,7 @@ pub(super) fn search(
     Ok(Some((now.model, Searched { samples: samples.len(), passes, steps }, event)))
 }
 
-/// The most components on the way to so many.
+/// The largest number of components of a search.
 fn most_components(wanted: usize) -> usize {
     (OVERSHOOT * wanted as f64).ceil() as usize
 }
