@@ -40,10 +40,11 @@ errors = [error(by_pca(n)) for n in kept]
 best = kept[int(np.argmin(errors))]
 
 # %%
-# The mixture: ten components, and cores of 4×4, 8×8 and 12×12. Entries of a core that hold nothing but noise
-# have small variances, and the posterior mean shrinks them by itself: a rank that is too large costs little.
+# The mixture: three components (with cores of 8×8 and more, 500 digits with this much noise do not support ten), and
+# cores of 4×4, 8×8 and 12×12. Entries of a core that hold nothing but noise have small variances, and the posterior
+# mean shrinks them by itself: a rank that is too large costs little.
 ranks = [4, 8, 12]
-models = [matmix.Mixture(10, rank=r, tol=1e-3, random_state=0).fit(noisy) for r in ranks]
+models = [matmix.Mixture(3, rank=r, tol=1e-3, random_state=0).fit(noisy) for r in ranks]
 rebuilt = [model.denoise(noisy) for model in models]
 for r, model, found in zip(ranks, models, rebuilt, strict=True):
     deviation = np.sqrt(model.noise_variances_ @ model.weights_)
