@@ -9,6 +9,7 @@ mod allocations;
 mod harness;
 #[path = "../suite/made.rs"]
 mod made;
+mod models;
 mod mutate;
 #[path = "../suite/pictures.rs"]
 mod pictures;
@@ -20,7 +21,7 @@ use harness::{as_it_is, fuzz, fuzz_file, replace};
 use made::{MatFile, gzip, idx, npy_bytes, npz};
 use matmix::data::{Labels, OpenOptions};
 use matmix::pass::{AnySums, EmPass, MomentsPass, RowsPass, ScatterPass, Stage, Task, Update};
-use matmix::{Checkpoint, FitOptions, Matrix, Model, ModelFile, Precision, Samples, fit};
+use matmix::{Checkpoint, FitOptions, Matrix, ModelFile, Precision, Samples, fit};
 use planted::random_mixture;
 use zip::CompressionMethod;
 
@@ -213,14 +214,14 @@ fn pnm() {
 
 #[test]
 fn model_files() {
-    let model = random_mixture(1, &[4, 3], &[2, 1], 2);
-    let mut file = ModelFile::new(Model::Mixture(model));
-    file.name = Some("mixb2dppca".into());
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("m.mm");
-    file.save(&path).unwrap();
-    let seeds = [std::fs::read(&path).unwrap()];
-    fuzz("model file", &seeds, as_it_is, |bytes| ModelFile::from_bytes("m.mm", bytes).is_ok());
+    let seeds: Vec<Vec<u8>> = models::files().iter().map(ModelFile::to_bytes).collect();
+    fuzz("model file", &seeds, models::with_length, |bytes| {
+        let read = ModelFile::from_bytes("m.mm", bytes);
+        read.as_ref().is_ok_and(|file| {
+            models::used(file);
+            true
+        })
+    });
 }
 
 #[test]
