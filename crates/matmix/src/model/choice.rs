@@ -11,7 +11,7 @@ choices! {
     /// use matmix::{Criterion, FitOptions, Samples, SelectOptions, select};
     ///
     /// // Two groups of fifty.
-    /// let numbers: Vec<f64> = (0..600).map(|i| f64::from((i * 37) % 101 + i / 300 * 500)).collect();
+    /// let numbers: Vec<f64> = (0..600).map(|i| f64::from((i * i * 37) % 101 + i / 300 * 500)).collect();
     /// let samples = Samples::from_vec(&[3, 2], numbers)?;
     /// let fit = FitOptions { rank: vec![1], ..FitOptions::default() };
     /// let criterion = Criterion::Bic;
