@@ -27,7 +27,7 @@ fn student(model: &Mixture) -> Mixture {
 }
 
 fn images() -> Samples<'static> {
-    let pixel = |n: usize, i: usize| if n % 2 == 0 { i / 8 % 3 } else { i % 3 };
+    let pixel = |n: usize, i: usize| if n.is_multiple_of(2) { i / 8 % 3 } else { i % 3 };
     let pixels: Vec<f32> = (0..6 * 64).map(|i| (pixel(i / 64, i % 64) * 50 + i % 7) as f32).collect();
     Samples::from_vec(&[8, 8], pixels).unwrap()
 }
