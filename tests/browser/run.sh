@@ -17,4 +17,11 @@ if [ ! -x .venv-browser/bin/pytest ]; then
     python3 -m venv .venv-browser
     .venv-browser/bin/pip install --quiet -r tests/browser/requirements.txt
 fi
-exec .venv-browser/bin/pytest --quiet tests/browser "$@"
+# The reports are made before the tests: a build takes longer than a test may. The features of `make test-rust`, whose build is used again.
+if [ -z "${MATMIX_GALLERY:-}" ]; then
+    MATMIX_GALLERY=$(mktemp -d)
+    export MATMIX_GALLERY
+    trap 'rm -rf "$MATMIX_GALLERY"' EXIT
+    cargo run --quiet --features matmix/ndarray --example report_gallery -- "$MATMIX_GALLERY"
+fi
+.venv-browser/bin/pytest --quiet tests/browser "$@"
