@@ -1,4 +1,4 @@
-//! Where samples go: one rule for names, devices, pipes and folders of pictures, whatever the command.
+//! Outputs: every command follows one rule for names, devices, pipes and folders of pictures.
 
 use std::path::Path;
 
@@ -188,7 +188,7 @@ fn pictures_of_16_bits_stay_so() {
     }
 }
 
-/// Rows of numbers have no white: what is drawn as black and white is said.
+/// Rows of numbers have no white: a note names the values drawn as black and white.
 #[test]
 fn the_range_of_pictures_of_other_numbers_is_said() {
     let folder = tempfile::tempdir().unwrap();
@@ -241,7 +241,7 @@ fn what_ends_in_csv_is_csv() {
     assert!(text.starts_with("sample,name,log_likelihood\n0,0.png,-"), "{text}");
 }
 
-/// Samples of NA, the index of pandas, integers beyond what doubles hold: nothing is taken for something else.
+/// Samples of NA, the index column of pandas and integers that doubles cannot hold are read as such or refused.
 #[test]
 fn what_files_of_numbers_hold_is_read_or_refused() {
     let folder = tempfile::tempdir().unwrap();

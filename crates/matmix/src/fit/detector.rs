@@ -24,7 +24,7 @@ const FEW: usize = 50;
 const MOST_COMPONENTS: usize = 3;
 const FACTORS: [usize; 6] = [1, 2, 4, 8, 16, 32];
 
-/// The fewest samples of a component: a smaller one is the home of a few outliers, which it makes likely.
+/// Smallest number of samples of a component: a smaller component fits a few outliers and makes them likely.
 const EACH: usize = 200;
 
 /// Iterations of a candidate, and the change that stops them: candidates differ by many nats.

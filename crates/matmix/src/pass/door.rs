@@ -171,7 +171,7 @@ fn components_are_judged_by_the_engines_backend() {
     let there =
         fit_on(&*backend.over(&patches).unwrap(), &options, &mut |_| ControlFlow::Continue(())).unwrap();
     assert_eq!(there.stop(), StopReason::Converged);
-    // Whether the samples support a component is asked at convergence.
+    // The support of components is computed at convergence.
     assert!(backend.heard().contains(&"ask"));
     assert_eq!(there.model, fit(&patches, &options).unwrap().model);
 }
